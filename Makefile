@@ -1,0 +1,39 @@
+# `make demo` and `make test` each do all the set-up they need.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: setup demo test lint format bench clean
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+demo: setup
+	$(BIN)/python examples/demo.py
+
+test: setup
+	$(BIN)/python -m pytest -n 2
+
+lint: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# Each benchmark prints its figures as one JSON object last, and exits 1 where a bar is missed.
+bench: setup
+	$(BIN)/python benchmarks/step_cost.py
+	$(BIN)/python benchmarks/chain_scaling.py
+	$(BIN)/python benchmarks/pattern_count.py
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info

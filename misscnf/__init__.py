@@ -1,0 +1,1 @@
+"""Causal normalizing flows learned from tables with holes."""

@@ -1,0 +1,117 @@
+r"""Where points go: independent, quasi-random, and along an interpolated density.
+
+An integral over the noise of hidden nodes is an average over points. Independent points are the
+paper's; quasi-random ones fill space evenly (Sobol points, each component with random shifts of
+its own, so that errors are unbiased and independent); and where one number is hidden, points are
+placed where the integrand is, along a piecewise linear density through all values seen so far.
+
+Randomness comes only from generators derived from (seed, purpose, …), never from torch's global
+state, so that a resumed run draws what an uninterrupted one would have drawn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+__all__ = ["derive_generator", "shifted_points", "normal_scores", "Interpolant"]
+
+
+def derive_generator(
+    seed: int, *purpose: Hashable, device: torch.device | str = "cpu"
+) -> torch.Generator:
+    """Returns a generator that depends on the seed and the purpose alone."""
+    digest = hashlib.blake2b(repr((seed, *purpose)).encode(), digest_size=8).digest()
+    generator = torch.Generator(device=device)
+    return generator.manual_seed(int.from_bytes(digest, "little") >> 1)
+
+
+@lru_cache(maxsize=64)
+def _sobol(count: int, dims: int) -> Tensor:
+    if dims == 1:  # in one dimension, equal spacing is best
+        return (torch.arange(count, dtype=torch.float64)[:, None] + 0.5) / count
+    return torch.quasirandom.SobolEngine(dims, scramble=False).draw(count, dtype=torch.float64)
+
+
+def shifted_points(count: int, shifts: Tensor) -> Tensor:
+    """Returns a quasi-random set under random shifts.
+
+    Arguments:
+        count: Points in the set, k.
+        shifts: (..., m), uniform on [0, 1): one shift for each number that is drawn.
+
+    Returns:
+        (..., k, m) in [0, 1): each point uniform, all k of them evenly spread.
+    """
+    base = _sobol(count, shifts.shape[-1]).to(shifts)
+    points = base + shifts[..., None, :]
+    return points - points.floor()
+
+
+def normal_scores(uniform: Tensor) -> Tensor:
+    """Turns uniform numbers into standard normal ones, kept finite at the ends."""
+    tiny = torch.finfo(uniform.dtype).eps / 4
+    return torch.special.ndtri(uniform.clamp(tiny, 1.0 - 2 * tiny))
+
+
+STEEPEST = 3.0
+"""An interpolant falls by at most so many nats from knot to knot, so that it covers all between."""
+
+
+@dataclass(frozen=True)
+class Interpolant:
+    """A density that is exponential between knots, through the values of an integrand there.
+
+    Where knots resolve the integrand, its logarithm is nearly straight between them, in the
+    tails as in the bulk, and the weights f/q are nearly constant. Where they do not, the density
+    falls from the higher knot no more steeply than `STEEPEST`, and so looks for the peak.
+    """
+
+    knots: Tensor
+    """(C, n) increasing"""
+    top: Tensor
+    """(C, n − 1) log-height at the higher end of each piece"""
+    fall: Tensor
+    """(C, n − 1) how much the log-height falls towards the other end, at least a little"""
+    rising: Tensor
+    """(C, n − 1) whether the higher end is the right one"""
+
+    @staticmethod
+    def through(points: Tensor, log_target: Tensor) -> Interpolant:
+        """Interpolates exp(log_target) at unordered points (C, n)."""
+        knots, order = points.sort(dim=1)
+        log_height = log_target.gather(1, order)
+        # Nowhere lower than e^-30 of the peak: a density that is never zero.
+        log_height = (log_height - log_height.amax(1, keepdim=True)).clamp(min=-30.0)
+        step = log_height.diff(dim=1)
+        top = torch.maximum(log_height[:, :-1], log_height[:, 1:])
+        return Interpolant(knots, top, step.abs().clamp(1e-4, STEEPEST), step > 0)
+
+    def sample(self, fractions: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns points and their log-densities at given fractions of the mass.
+
+        Arguments:
+            fractions: (C, K) in [0, 1).
+
+        Returns:
+            Points (C, K) and log q at them (C, K).
+        """
+        width = self.knots.diff(dim=1)
+        upto = (width * torch.exp(self.top) * -torch.expm1(-self.fall) / self.fall).cumsum(1)
+        total = upto[:, -1:]
+        target = fractions * total
+        piece = torch.searchsorted(upto, target, right=True).clamp(max=width.shape[1] - 1)
+        below = torch.where(piece > 0, upto.gather(1, (piece - 1).clamp(min=0)), 0.0)
+        share = ((target - below) / (upto.gather(1, piece) - below)).clamp(0.0, 1.0)
+        fall, rising = self.fall.gather(1, piece), self.rising.gather(1, piece)
+        # The share of a piece's mass, counted from its higher end, gives the way s from there.
+        share = torch.where(rising, 1.0 - share, share)
+        s = -torch.log1p(share * torch.expm1(-fall)) / fall
+        place = torch.where(rising, 1.0 - s, s)
+        points = self.knots.gather(1, piece) + place * width.gather(1, piece)
+        return points, self.top.gather(1, piece) - fall * s - torch.log(total)

@@ -1,0 +1,234 @@
+r"""What has to be integrated, and what has not: the plan of an incomplete table.
+
+For a row that shows O, let A be O with all its ancestors. Nodes outside A are *barren*: they
+integrate to one and never enter. M' = A \ O is *hidden*. With φ_i = p(x_i | x_pa(i)) and
+H_i = ({i} ∪ pa(i)) ∩ M',
+
+    log p(x_O) = Σ_{H_i = ∅} log φ_i  +  Σ_c log E_u [ Π_{i ∈ O, ∅ ≠ H_i ⊆ c} φ_i ].
+
+Factors with H_i = ∅ are *free*: evaluated once, exactly. The other hidden nodes fall apart into
+*components* c, linked where some H_i holds two of them; given O, components are independent, so
+that one large integral is a product of small ones. Factors of observed nodes with hidden parents
+are the *evidence* of a component. This is Proposition 1 of the paper, applied per component.
+
+Clamped nodes (interventions) are held: they have no factor, and do not pull in their parents.
+
+The plan is made once per distinct pattern of holes, as index arrays; a step then visits each node
+once, whatever the number of patterns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from misscnf.graph import CausalGraph
+
+__all__ = ["Plan", "Components"]
+
+NONE = -1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which cells of each row are free, hidden, barren or evidence. P patterns, N rows, d nodes."""
+
+    graph: CausalGraph
+    pattern: Tensor
+    """(N,) index of each row's pattern in the tables below."""
+    observed: Tensor
+    """(P, d) True where a value is there (or clamped)."""
+    hidden: Tensor
+    """(P, d) unobserved ancestors of what is observed."""
+    free: Tensor
+    """(P, d) factors with nothing hidden in them."""
+    label: Tensor
+    """(P, d) for hidden nodes and for evidence: the smallest node of the component, else −1."""
+
+    @staticmethod
+    def make(
+        graph: CausalGraph,
+        observed: Tensor,
+        *,
+        clamped: Iterable[int] = (),
+        joint: bool = False,
+    ) -> Plan:
+        """Plans a table.
+
+        Arguments:
+            graph: The causal graph.
+            observed: (N, d), True where a value is there.
+            clamped: Nodes held by an intervention, in all rows.
+            joint: Whether all that is hidden in a row forms one component, as in Algorithm 1.
+        """
+        held = frozenset(clamped)
+        observed = observed.clone()
+        observed[:, sorted(held)] = True
+        patterns, pattern = _distinct_rows(observed)
+        factor = patterns.clone()
+        factor[:, sorted(held)] = False
+        closure = _closure(graph, patterns, held)
+        whole = torch.stack([patterns[:, list(pa)].all(1) for pa in graph.parents], dim=1)
+        if joint:
+            label = _joint_label(closure, patterns)
+        else:
+            label = _component_label(graph, closure & (factor | ~patterns), patterns)
+        label = _with_evidence(graph, label, factor & ~whole)
+        return Plan(graph, pattern, patterns, closure & ~patterns, factor & whole, label)
+
+    def __len__(self) -> int:
+        return len(self.pattern)
+
+    def select(self, rows: Tensor) -> Plan:
+        """Returns the plan of some of the rows."""
+        return replace(self, pattern=self.pattern[rows])
+
+    def to(self, device: torch.device | str) -> Plan:
+        """Returns the plan with its arrays on a device."""
+        names = ("pattern", "observed", "hidden", "free", "label")
+        return replace(self, **{name: getattr(self, name).to(device) for name in names})
+
+    def barren(self) -> Tensor:
+        """Returns (N, d), True where a cell is neither observed nor an ancestor of one."""
+        return ~(self.observed | self.hidden)[self.pattern]
+
+    def free_factors(self) -> tuple[Tensor, Tensor]:
+        """Returns nodes and rows of the free factors, sorted by node."""
+        node, row = self.free[self.pattern].T.nonzero(as_tuple=True)
+        return node, row
+
+    def components(self) -> Components:
+        """Returns the components of all rows."""
+        hidden, label = self.hidden[self.pattern].T, self.label[self.pattern].T
+        nodes = torch.arange(len(self.graph), device=label.device)[:, None]
+        # The smallest node of each component stands for it; numbered along rows.
+        first = (hidden & (label == nodes)).T
+        number = (first.flatten().cumsum(0) - 1).reshape(first.shape)
+        cell_node, cell_row = hidden.nonzero(as_tuple=True)
+        evidence_node, evidence_row = ((label >= 0) & ~hidden).nonzero(as_tuple=True)
+        cell_component = number[cell_row, label[cell_node, cell_row].long()]
+        row = first.nonzero(as_tuple=True)[0]
+        return Components(
+            row=row,
+            size=torch.bincount(cell_component, minlength=len(row)),
+            cell_node=cell_node,
+            cell_row=cell_row,
+            cell_component=cell_component,
+            evidence_node=evidence_node,
+            evidence_row=evidence_row,
+            evidence_component=number[evidence_row, label[evidence_node, evidence_row].long()],
+        )
+
+
+@dataclass(frozen=True)
+class Components:
+    """Hidden cells and the evidence on them, both sorted by node. C components, H cells, E factors."""
+
+    row: Tensor
+    """(C,) the row of each component."""
+    size: Tensor
+    """(C,) how many hidden nodes it holds."""
+    cell_node: Tensor
+    cell_row: Tensor
+    cell_component: Tensor
+    """(H,) each"""
+    evidence_node: Tensor
+    evidence_row: Tensor
+    evidence_component: Tensor
+    """(E,) each"""
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def select(self, keep: Tensor) -> Components:
+        """Returns the components where keep (C,) is True, renumbered in their order."""
+        number = keep.cumsum(0) - 1
+        cell, evidence = keep[self.cell_component], keep[self.evidence_component]
+        return Components(
+            row=self.row[keep],
+            size=self.size[keep],
+            cell_node=self.cell_node[cell],
+            cell_row=self.cell_row[cell],
+            cell_component=number[self.cell_component[cell]],
+            evidence_node=self.evidence_node[evidence],
+            evidence_row=self.evidence_row[evidence],
+            evidence_component=number[self.evidence_component[evidence]],
+        )
+
+    def touching(self, nodes: Tensor) -> Tensor:
+        """Returns (C,), True where a factor of the component belongs to a node in nodes (d,)."""
+        touched = torch.zeros(len(self), dtype=torch.bool, device=self.row.device)
+        touched[self.cell_component[nodes[self.cell_node]]] = True
+        touched[self.evidence_component[nodes[self.evidence_node]]] = True
+        return touched
+
+    def slots(self) -> Tensor:
+        """Returns (H,), the place of each cell within its component, in graph order."""
+        order = torch.argsort(self.cell_component, stable=True)
+        start = torch.cumsum(self.size, 0) - self.size
+        slot = torch.empty_like(order)
+        places = torch.arange(len(order), device=order.device)
+        slot[order] = places - start[self.cell_component[order]]
+        return slot
+
+
+def _distinct_rows(observed: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the distinct rows of a boolean matrix and where each row is among them."""
+    packed = np.packbits(observed.cpu().numpy(), axis=1)
+    keys = np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1]))).ravel()
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    device = observed.device
+    return observed[torch.from_numpy(first).to(device)], torch.from_numpy(inverse).to(device)
+
+
+def _closure(graph: CausalGraph, observed: Tensor, held: frozenset[int]) -> Tensor:
+    """Returns the observed nodes with all their ancestors, cut at the held ones."""
+    closure = observed.clone()
+    for i in reversed(range(len(graph))):
+        if i not in held:
+            for j in graph.parents[i]:
+                closure[:, j] |= closure[:, i]
+    return closure
+
+
+def _component_label(graph: CausalGraph, closure: Tensor, observed: Tensor) -> Tensor:
+    """Returns the smallest hidden node linked to each hidden node, d elsewhere.
+
+    Labels flow along families until nothing changes, down and up the graph in turn. The family
+    of a barren child links nothing: its factor is never used.
+    """
+    d = len(graph)
+    nodes = torch.arange(d, dtype=torch.int32, device=closure.device)
+    label = torch.where(closure & ~observed, nodes, d)
+    families = [[i, *parents] for i, parents in enumerate(graph.parents) if parents]
+    while True:
+        before = label.clone()
+        for family in (*families, *reversed(families)):
+            members = (label[:, family] < d) & closure[:, family[:1]]
+            smallest = torch.where(members, label[:, family], d).amin(1, keepdim=True)
+            label[:, family] = torch.where(members, smallest, label[:, family])
+        if torch.equal(before, label):
+            return label
+
+
+def _joint_label(closure: Tensor, observed: Tensor) -> Tensor:
+    """Returns one label for all that is hidden in a row, d elsewhere."""
+    hidden = closure & ~observed
+    d = hidden.shape[1]
+    smallest = hidden.int().argmax(dim=1, keepdim=True).int()
+    return torch.where(hidden, smallest, d)
+
+
+def _with_evidence(graph: CausalGraph, label: Tensor, evidence: Tensor) -> Tensor:
+    """Gives each piece of evidence the label of its hidden parents, and −1 to what has none."""
+    d = len(graph)
+    result = torch.where(label < d, label, NONE)
+    for i, parents in enumerate(graph.parents):
+        if parents:
+            among_parents = label[:, list(parents)].amin(1)
+            result[:, i] = torch.where(evidence[:, i], among_parents, result[:, i])
+    return result

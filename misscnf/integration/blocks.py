@@ -1,0 +1,156 @@
+r"""What an integral over hidden nodes returns: values of the hidden cells, and their weights.
+
+Points u_k from a proposal q have the weights w_k = N(u_k; 0, I) e(u_k) / q(u_k), so that
+
+    E_u [e] ≈ (1/K) Σ_k w_k,      p(u | x_O) ≈ Σ_k w_k δ(u_k) / Σ_k w_k.
+
+The points come in R independent randomisations of equal size; their spread is the standard error
+(a single randomisation has none), and (Σ w)² / Σ w² counts the draws that matter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from misscnf.elimination import Components
+
+__all__ = ["Accept", "Block", "Effort", "WeightedDraws", "chunks", "effective_draws"]
+
+SMALLEST_STATED_ERROR = 1e-9
+"""Below this, rounding decides and not the randomisations."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to work on what cannot be integrated in closed form."""
+
+    draws: int = 32
+    """Points in one randomisation."""
+    replicates: int = 1
+    """Independent randomisations; the standard error needs several."""
+    effective: float = 20.0
+    """Draws double until so many of them matter."""
+    tolerance: float | None = None
+    """Draws double until the standard error of a component is below this too."""
+    limit: int = 4096
+    """The most points a component gets in one randomisation; falling short is said."""
+    adapt: bool = True
+    """Whether draws follow need; otherwise exactly `draws` from the prior."""
+    independent: bool = False
+    """Whether points are independent (the paper's) instead of quasi-random."""
+    closed_form: bool = True
+    """Whether linear-Gaussian components are integrated in closed form."""
+
+    def doubled(self) -> Effort:
+        """Returns the same effort with twice the draws, up to the limit."""
+        return replace(self, draws=min(2 * self.draws, max(self.limit, self.draws)))
+
+
+class Block(Protocol):
+    """Some components with their integrals and their posterior draws."""
+
+    components: Components
+
+    def log_integral(self) -> Tensor:
+        """Returns log E_u[e], (C,)."""
+
+    def standard_error(self) -> Tensor:
+        """Returns the standard error of the log-integral, (C,); nan where it is unknown."""
+
+    def effective(self) -> Tensor:
+        """Returns how many draws matter, (C,); infinite where the integral is exact."""
+
+    def draw(self, count: int, generator: torch.Generator, *, even: bool = False) -> Tensor:
+        """Returns posterior draws of the hidden cells, (H, count).
+
+        Arguments:
+            count: Draws of each component.
+            generator: Where randomness comes from.
+            even: Whether the draws of a component are spread evenly over its posterior (for
+                averages) instead of independent (for imputations).
+        """
+
+
+def effective_draws(log_weight: Tensor) -> Tensor:
+    """Returns (Σ w)² / Σ w² along the last axis; 0 where every weight is zero."""
+    count = 2.0 * torch.logsumexp(log_weight, -1) - torch.logsumexp(2.0 * log_weight, -1)
+    return torch.nan_to_num(count.exp(), nan=0.0)
+
+
+@dataclass(frozen=True)
+class WeightedDraws:
+    """Weighted points: K = replicates × draws of each component."""
+
+    components: Components
+    values: Tensor
+    """(H, K) values of the hidden cells."""
+    log_weight: Tensor
+    """(C, K)"""
+    replicates: int = 1
+
+    def log_integral(self) -> Tensor:
+        """Returns the log of the mean weight, (C,)."""
+        return torch.logsumexp(self.log_weight, -1) - math.log(self.log_weight.shape[-1])
+
+    def standard_error(self) -> Tensor:
+        """Returns the spread of the randomisations' means over their mean, (C,)."""
+        count, total = self.log_weight.shape
+        if self.replicates == 1:
+            return self.log_weight.new_full((count,), math.nan)
+        parts = self.log_weight.reshape(count, self.replicates, total // self.replicates)
+        means = torch.logsumexp(parts, -1)
+        ratio = torch.exp(means - torch.logsumexp(means, -1, keepdim=True)) * self.replicates
+        error = ratio.std(-1) / math.sqrt(self.replicates)
+        return torch.nan_to_num(error, nan=math.inf).clamp(min=SMALLEST_STATED_ERROR)
+
+    def effective(self) -> Tensor:
+        """Returns (Σ w)² / Σ w², (C,)."""
+        return effective_draws(self.log_weight)
+
+    def draw(self, count: int, generator: torch.Generator, *, even: bool = False) -> Tensor:
+        """Resamples points by their weights, (H, count)."""
+        weight = torch.softmax(self.log_weight, -1)
+        upto = torch.nan_to_num(weight, nan=1.0).cumsum(-1)
+        place = torch.rand(
+            (len(weight), count), generator=generator, device=weight.device, dtype=weight.dtype
+        )
+        if even:
+            place = (place + torch.arange(count, device=place.device)) / count
+        chosen = torch.searchsorted(upto, place * upto[:, -1:]).clamp(max=weight.shape[-1] - 1)
+        return self.values.gather(1, chosen[self.components.cell_component])
+
+    def select(self, keep: Tensor) -> WeightedDraws:
+        """Returns the block of some of the components, (C,) True where kept."""
+        return WeightedDraws(
+            self.components.select(keep),
+            self.values[keep[self.components.cell_component]],
+            self.log_weight[keep],
+            self.replicates,
+        )
+
+
+Accept = Callable[[WeightedDraws], Tensor]
+"""Says for each component whether its integral is good enough, (C,)."""
+
+
+BUDGET = 2**18
+"""Rows × points that one sweep may hold: it bounds memory."""
+
+
+def chunks(components: Components, keep: Tensor, effort: Effort) -> Iterator[Tensor]:
+    """Splits the kept components into runs of rows that fit the budget; yields what to keep, (C,)."""
+    rows, place = components.row[keep].unique(return_inverse=True)
+    step = max(1, BUDGET // (effort.draws * effort.replicates))
+    if 0 < len(rows) <= step:
+        yield keep
+        return
+    for start in range(0, len(rows), step):
+        part = keep.clone()
+        part[keep] = (place >= start) & (place < start + step)
+        yield part

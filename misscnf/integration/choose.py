@@ -1,0 +1,65 @@
+"""Which way of integrating serves which component."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from misscnf.elimination import Components
+from misscnf.integration.blocks import Accept, Block, Effort, WeightedDraws, chunks
+from misscnf.integration.closed_form import closed_form
+from misscnf.integration.guided import guided_draws
+from misscnf.integration.prior import prior_draws
+from misscnf.integration.quadrature import quadrature
+from misscnf.structural import StructuralModel
+
+__all__ = ["integrate"]
+
+def integrate(
+    model: StructuralModel,
+    values: Tensor,
+    components: Components,
+    effort: Effort,
+    generator: torch.Generator,
+) -> Iterator[Block]:
+    """Yields blocks that together hold each component once.
+
+    Arguments:
+        model: The structural model.
+        values: (N, d) with finite numbers in the holes.
+        components: What is hidden, and its evidence.
+        effort: How hard to work.
+        generator: Where randomness comes from.
+    """
+    rest = components
+    if effort.closed_form and len(rest):
+        curved = [form is None for form in model.linear_forms()]
+        drawn = rest.touching(torch.tensor(curved, device=values.device))
+        yield from closed_form(model, values, rest.select(~drawn))
+        rest = rest.select(drawn)
+    everything = torch.ones(len(rest), dtype=torch.bool, device=values.device)
+    for part in (rest.select(keep) for keep in chunks(rest, everything, effort)):
+        if not effort.adapt:
+            yield prior_draws(model, values, part, effort, generator)
+            continue
+        single = part.size == 1
+        for way, chosen in ((quadrature, single), (guided_draws, ~single)):
+            if chosen.any():
+                accept = _enough(effort, of_one=way is quadrature)
+                yield from way(model, values, part.select(chosen), effort, generator, accept)
+
+
+def _enough(effort: Effort, *, of_one: bool) -> Accept:
+    """Returns the rule by which a component has been integrated well enough."""
+    # Equally spaced points resolve a smooth bulk with a quarter of the draws that random ones need.
+    need = effort.effective * effort.replicates * (0.25 if of_one else 1.0)
+
+    def accept(block: WeightedDraws) -> Tensor:
+        good = block.effective() >= min(need, 0.75 * block.log_weight.shape[1])
+        if effort.tolerance is not None:
+            good &= block.standard_error() <= effort.tolerance
+        return good
+
+    return accept

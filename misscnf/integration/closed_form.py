@@ -1,0 +1,132 @@
+r"""Closed form where all mechanisms of a component are linear-Gaussian (this is FIML).
+
+With x_i = b_i + w_i · x_pa(i) + s_i u_i, each factor of a component, of a hidden node or of its
+evidence, is a normal density in one linear form of the hidden values h:
+
+    φ_i = N(a_i · h; t_i, s_i²),   a_i = e_i − w_i (hidden i),  −w_i (observed i);   t_i the rest.
+
+So the posterior of h has the precision Λ = Σ a_i a_iᵀ / s_i² and the mean Λ⁻¹ η, η = Σ a_i t_i / s_i²,
+and the integral is
+
+    log ∫ Π φ_i dh = ½ [ m log 2π − log|Λ| + ηᵀ Λ⁻¹ η − Σ (t_i²/s_i² + log 2π s_i²) ].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from misscnf.elimination import Components
+from misscnf.mechanisms import LinearForm
+from misscnf.structural import StructuralModel
+
+__all__ = ["GaussianBlock", "closed_form"]
+
+LOG_TWO_PI = math.log(2.0 * math.pi)
+
+
+@dataclass(frozen=True)
+class GaussianBlock:
+    """Components of at most m hidden nodes, padded to m by standard normals."""
+
+    components: Components
+    slot: Tensor
+    """(H,) the place of each cell in its component"""
+    mean: Tensor
+    """(C, m)"""
+    root: Tensor
+    """(C, m, m) lower triangular, precision = root rootᵀ"""
+    integral: Tensor
+    """(C,)"""
+
+    def log_integral(self) -> Tensor:
+        """Returns the closed form, (C,)."""
+        return self.integral
+
+    def standard_error(self) -> Tensor:
+        """Returns zeros: the value is exact."""
+        return torch.zeros_like(self.integral)
+
+    def effective(self) -> Tensor:
+        """Returns infinity: no draws are needed."""
+        return torch.full_like(self.integral, math.inf)
+
+    def draw(self, count: int, generator: torch.Generator, *, even: bool = False) -> Tensor:
+        """Returns exact posterior draws, (H, count); antithetic pairs where `even`."""
+        shape = (*self.mean.shape, (count + 1) // 2 if even else count)
+        scores = torch.randn(
+            shape, generator=generator, device=self.mean.device, dtype=self.mean.dtype
+        )
+        if even:
+            scores = torch.cat([scores, -scores], dim=-1)[..., :count]
+        away = torch.linalg.solve_triangular(self.root.transpose(1, 2), scores, upper=True)
+        return (self.mean[..., None] + away)[self.components.cell_component, self.slot]
+
+
+def closed_form(
+    model: StructuralModel, values: Tensor, components: Components
+) -> Iterator[GaussianBlock]:
+    """Yields blocks of components of similar size, so that padding stays small."""
+    if not len(components):
+        return
+    bucket = torch.ceil(torch.log2(components.size.double())).long()
+    for exponent in bucket.unique().tolist():
+        yield _block(model, values, components.select(bucket == exponent))
+
+
+def _block(model: StructuralModel, values: Tensor, components: Components) -> GaussianBlock:
+    forms = model.linear_forms()
+    c, slot, m = components, components.slots(), int(components.size.max())
+    where = torch.full(values.shape, -1, dtype=torch.int64, device=values.device)
+    where[c.cell_row, c.cell_node] = slot
+    padding = torch.arange(m, device=values.device) >= c.size[:, None]
+    precision = torch.diag_embed(padding.to(values))
+    shift = values.new_zeros(len(c), m)
+    constant = values.new_zeros(len(c))
+    for node, form in enumerate(forms):
+        for mine, component, rows in (
+            (slot, c.cell_component[c.cell_node == node], c.cell_row[c.cell_node == node]),
+            (None, c.evidence_component[c.evidence_node == node], c.evidence_row[c.evidence_node == node]),
+        ):
+            if not len(rows):
+                continue
+            assert form is not None
+            own = mine[c.cell_node == node] if mine is not None else None
+            a, t = _linear_factor(model, values, where, node, rows, own, form, m)
+            scale = form.scale.to(values)
+            precision = precision.index_add(0, component, a[:, :, None] * a[:, None, :] / scale**2)
+            shift = shift.index_add(0, component, a * t[:, None] / scale**2)
+            cost = t**2 / scale**2 + 2.0 * torch.log(scale) + LOG_TWO_PI
+            constant = constant.index_add(0, component, cost)
+    root = torch.linalg.cholesky(precision)
+    mean = torch.cholesky_solve(shift[..., None], root)[..., 0]
+    log_det = 2.0 * root.diagonal(dim1=1, dim2=2).log().sum(1)
+    integral = 0.5 * (c.size * LOG_TWO_PI - log_det + (shift * mean).sum(1) - constant)
+    return GaussianBlock(components, slot, mean, root, integral)
+
+
+def _linear_factor(
+    model: StructuralModel,
+    values: Tensor,
+    where: Tensor,
+    node: int,
+    rows: Tensor,
+    own: Tensor | None,
+    form: LinearForm,
+    m: int,
+) -> tuple[Tensor, Tensor]:
+    """Returns a (n, m) and t (n,) of the factors of one node; own is its slot where it is hidden."""
+    parents = list(model.graph.parents[node])
+    weights = form.weights.to(values)
+    slots = where[rows][:, parents]
+    hidden = slots >= 0
+    known = torch.where(hidden, 0.0, values[rows][:, parents]) @ weights + form.intercept.to(values)
+    a = values.new_zeros(len(rows), m + 1)  # the last column takes what is observed
+    a = a.scatter_add(1, torch.where(hidden, slots, m), -weights.expand(len(rows), -1))[:, :m]
+    if own is not None:
+        return a.scatter_add(1, own[:, None], torch.ones_like(a[:, :1])), known
+    return a, known - values[rows, node]

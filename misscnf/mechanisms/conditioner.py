@@ -1,0 +1,85 @@
+r"""How parents set the parameters of a mechanism: a straight line, and a network on top of it.
+
+    parameters = bias + W x_pa + network(x_pa)
+
+The last layer of the network starts at zero, so that every mechanism starts as its linear part
+and the network only has to learn what the line leaves over.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+__all__ = ["Conditioner", "ACTIVATIONS"]
+
+ACTIVATIONS = {"relu": functional.relu, "silu": functional.silu}
+
+
+class Conditioner(nn.Module):
+    """Maps parents (..., p) to parameters (..., outputs).
+
+    Arguments:
+        parents: The number of parents p. With none, the parameters are constants.
+        outputs: The number of parameters.
+        hidden: Widths of the hidden layers; none makes the map linear.
+        activation: A name in `ACTIVATIONS`.
+        skip: Whether the linear part stands beside the network.
+    """
+
+    def __init__(
+        self,
+        parents: int,
+        outputs: int,
+        hidden: Sequence[int] = (),
+        *,
+        activation: str = "silu",
+        skip: bool = True,
+    ) -> None:
+        super().__init__()
+        self.parents = parents
+        self.hidden = tuple(hidden) if parents else ()
+        self.activation = ACTIVATIONS[activation]
+        self.bias = nn.Parameter(torch.zeros(outputs))
+        self.weight = nn.Parameter(torch.zeros(outputs, parents)) if self._has_line(skip) else None
+        widths = (parents, *self.hidden)
+        self.weights = nn.ParameterList(
+            torch.zeros(wide, narrow) for narrow, wide in zip(widths, self.hidden, strict=False)
+        )
+        self.biases = nn.ParameterList(torch.zeros(wide) for wide in self.hidden)
+        last = torch.zeros(outputs, widths[-1])
+        self.last = nn.Parameter(last) if self.hidden else None
+        self.skip = skip
+
+    def _has_line(self, skip: bool) -> bool:  # noqa: FBT001
+        return self.parents > 0 and (skip or not self.hidden)
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draws the hidden layers, U(±1/√fan-in); the last stays zero beside a linear part."""
+        layers = list(zip(self.weights, self.biases, strict=True))
+        if self.last is not None and not self.skip:
+            layers.append((self.last, self.bias))
+        with torch.no_grad():
+            for weight, bias in layers:
+                bound = 1.0 / math.sqrt(weight.shape[1])
+                for parameter in (weight, bias):
+                    uniform = torch.rand(parameter.shape, generator=generator)
+                    parameter.copy_((2.0 * uniform - 1.0) * bound)
+
+    def forward(self, parents: Tensor) -> Tensor:
+        """Returns the parameters, (outputs,) for a root and (..., outputs) otherwise."""
+        if self.parents == 0:
+            return self.bias
+        if self.last is None:
+            return functional.linear(parents, self.weight, self.bias)
+        h = parents
+        for weight, bias in zip(self.weights, self.biases, strict=True):
+            h = self.activation(functional.linear(h, weight, bias))
+        out = functional.linear(h, self.last, self.bias)
+        if self.weight is None:
+            return out
+        return out + functional.linear(parents, self.weight)

@@ -1,0 +1,105 @@
+r"""Gaussian mechanisms: x = m(x_pa) + exp(s(x_pa)) u.
+
+The mean is a line or a network, the scale a constant or a network. With a line and a constant,
+the mechanism is linear-Gaussian and everything hidden around it is integrated in closed form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from misscnf.mechanisms.base import LinearForm, Mechanism, standard_normal_log_prob
+from misscnf.mechanisms.conditioner import Conditioner
+
+__all__ = ["Gaussian", "soft_bound"]
+
+LOG_SCALE_BOUND = 7.0
+"""A network's log-scale stays within ±7, so that far from the data a scale is neither 0 nor ∞."""
+
+
+def soft_bound(s: Tensor, bound: float) -> Tensor:
+    """Squashes s into (−bound, bound) with slope one at zero."""
+    return s / (1.0 + s.abs() / bound)
+
+
+class Gaussian(Mechanism):
+    """x = m(x_pa) + exp(s(x_pa)) u with u ~ N(0, 1).
+
+    Arguments:
+        parents: The number of parents.
+        mean_hidden: Hidden widths of the mean's network; none makes it linear.
+        scale_hidden: Hidden widths of the scale's network; None makes the scale constant.
+        activation: Activation of the networks.
+    """
+
+    def __init__(
+        self,
+        parents: int,
+        mean_hidden: Sequence[int] = (),
+        scale_hidden: Sequence[int] | None = None,
+        activation: str = "silu",
+    ) -> None:
+        super().__init__()
+        self.parents = parents
+        self.activation = activation
+        self.mean = Conditioner(parents, 1, mean_hidden, activation=activation)
+        self.constant_scale = scale_hidden is None or parents == 0
+        self.log_scale = Conditioner(
+            0 if self.constant_scale else parents, 1, scale_hidden or (), activation=activation
+        )
+
+    def location_and_log_scale(self, parents: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns m(x_pa) and s(x_pa), each broadcastable to (...)."""
+        log_scale = self.log_scale(parents)[..., 0]
+        if not self.constant_scale:
+            log_scale = soft_bound(log_scale, LOG_SCALE_BOUND)
+        return self.mean(parents)[..., 0], log_scale
+
+    def log_prob(self, x: Tensor, parents: Tensor) -> Tensor:
+        """Returns log N(u; 0, 1) − s."""
+        location, log_scale = self.location_and_log_scale(parents)
+        return standard_normal_log_prob((x - location) * torch.exp(-log_scale)) - log_scale
+
+    def generate(self, u: Tensor, parents: Tensor) -> Tensor:
+        """Returns m + exp(s) u."""
+        location, log_scale = self.location_and_log_scale(parents)
+        return location + torch.exp(log_scale) * u
+
+    def abduct(self, x: Tensor, parents: Tensor) -> Tensor:
+        """Returns (x − m) / exp(s)."""
+        location, log_scale = self.location_and_log_scale(parents)
+        return (x - location) * torch.exp(-log_scale)
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draws the hidden layers of both networks."""
+        self.mean.initialise(generator)
+        self.log_scale.initialise(generator)
+
+    def linear_form(self) -> LinearForm | None:
+        """Returns the line, where the mean is one and the scale is constant."""
+        if self.mean.hidden or not self.constant_scale:
+            return None
+        weight = self.mean.weight
+        weights = self.mean.bias.new_zeros(0) if weight is None else weight[0]
+        return LinearForm(self.mean.bias[0], weights, torch.exp(self.log_scale.bias[0]))
+
+    def set_line(self, intercept: float, weights: Sequence[float], scale: float) -> None:
+        """Sets the linear part of the mean and the constant of the scale."""
+        with torch.no_grad():
+            self.mean.bias.fill_(intercept)
+            if self.mean.weight is not None:
+                self.mean.weight.copy_(torch.as_tensor(weights).reshape(1, -1))
+            self.log_scale.bias.copy_(torch.log(torch.as_tensor(scale)).reshape(1))
+
+    def spec(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {
+            "parents": self.parents,
+            "mean_hidden": list(self.mean.hidden),
+            "scale_hidden": None if self.constant_scale else list(self.log_scale.hidden),
+            "activation": self.activation,
+        }
