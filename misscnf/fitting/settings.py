@@ -1,0 +1,155 @@
+r"""What a fit is told: the shapes of its mechanisms and how to train them. Presets are data.
+
+`paper` follows the paper's appendix "Causal normalizing flows": affine maps from two hidden layers
+of 64 ReLU units, AdamW at 1e-3, batches of 4096, 1000 epochs, a plateau schedule, 512 independent
+draws averaged jointly, the gradient taken through the draws, the weights of the last epoch. One
+thing differs: each node has a network of its own of these sizes, where the public library deals 64
+units out among all nodes of one masked network.
+
+`linear` is full-information maximum likelihood. `auto` starts from it, adds a network to each mean,
+and keeps the network only if held-out rows say so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from misscnf.errors import InputError
+from misscnf.integration import Effort
+from misscnf.likelihood import ALGORITHM_1
+from misscnf.mechanisms import Affine, Gaussian, Mechanism, Spline
+
+__all__ = ["Settings", "Shape", "PRESETS", "preset_settings"]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The kind of mechanism that every node gets."""
+
+    kind: str = "gaussian"
+    """"gaussian", "spline" or "affine"."""
+    hidden: tuple[int, ...] = (64, 64, 64)
+    """Hidden widths of the mean's network; none makes it linear."""
+    scale_hidden: tuple[int, ...] | None = None
+    """Hidden widths of the scale's network; None makes the scale constant."""
+    activation: str = "silu"
+    """"silu" or "relu"."""
+
+    def build(self, parents: int) -> Mechanism:
+        """Makes the mechanism of a node with so many parents."""
+        if self.kind == "affine":
+            return Affine(parents, self.hidden, self.activation)
+        if self.kind == "spline":
+            return Spline(parents, self.hidden, self.scale_hidden, activation=self.activation)
+        return Gaussian(parents, self.hidden, self.scale_hidden, self.activation)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a model is shaped and trained."""
+
+    preset: str = "auto"
+    """The name of the preset that these settings come from."""
+    shape: Shape = field(default_factory=Shape)
+    """The kind of mechanism that every node gets."""
+    train: bool = True
+    """Whether networks are trained; the preset `linear` only solves."""
+    linear_start: bool = True
+    """Whether to start from the maximum-likelihood linear model."""
+    compare_linear: bool = True
+    """Whether to keep the linear model unless held-out rows favour the network."""
+    epochs: int = 100
+    """Passes over the training rows."""
+    batch: int = 1024
+    """Rows in a step; fewer where the table is short, so that an epoch has several steps."""
+    steps_an_epoch: int = 16
+    """At least so many steps in an epoch, as far as batches of 64 rows allow."""
+    learning_rate: float = 5e-3
+    """The rate, or the peak of the one-cycle schedule."""
+    schedule: str = "one-cycle"
+    """"one-cycle" or "plateau"."""
+    averaging: float | None = 0.98
+    """Exponential averaging of the weights, per step; None for none."""
+    keep_best: bool = True
+    """Whether the best epoch by held-out likelihood is kept, or the last."""
+    patience: int | None = None
+    """Epochs without a better held-out likelihood before training stops; None never stops."""
+    gradient: str = "fisher"
+    """"fisher", or "pathwise" through the draws as in the paper."""
+    completions: int = 2
+    """Posterior draws of a row that are differentiated by the Fisher gradient."""
+    effort: Effort = field(default_factory=Effort)
+    """How hard a step works on what is hidden."""
+    validation_effort: Effort = field(default_factory=lambda: Effort(draws=64))
+    """How hard the evaluation after each epoch works."""
+    joint: bool = False
+    """Whether all that is hidden in a row is averaged jointly, as Algorithm 1 prints it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns a JSON-friendly form."""
+        return asdict(self)
+
+    @staticmethod
+    def from_dict(data: dict[str, Any]) -> Settings:
+        """Reads what `to_dict` wrote."""
+        shape = data["shape"]
+        scale_hidden = shape["scale_hidden"]
+        return Settings(
+            **{
+                **data,
+                "shape": Shape(
+                    **{
+                        **shape,
+                        "hidden": tuple(shape["hidden"]),
+                        "scale_hidden": None if scale_hidden is None else tuple(scale_hidden),
+                    }
+                ),
+                "effort": Effort(**data["effort"]),
+                "validation_effort": Effort(**data["validation_effort"]),
+            }
+        )
+
+    def batch_for(self, rows: int) -> int:
+        """Returns the rows of a step for a table of so many rows."""
+        return max(1, min(self.batch, max(64, rows // self.steps_an_epoch), rows))
+
+
+PRESETS: dict[str, Settings] = {
+    "auto": Settings(),
+    "linear": Settings(
+        preset="linear", shape=Shape(hidden=()), train=False, compare_linear=False
+    ),
+    "paper": Settings(
+        preset="paper",
+        shape=Shape(kind="affine", hidden=(64, 64), activation="relu"),
+        linear_start=False,
+        compare_linear=False,
+        epochs=1000,
+        batch=4096,
+        steps_an_epoch=1,
+        learning_rate=1e-3,
+        schedule="plateau",
+        averaging=None,
+        keep_best=False,
+        gradient="pathwise",
+        effort=ALGORITHM_1,
+        validation_effort=ALGORITHM_1,
+        joint=True,
+    ),
+}
+"""The presets by name."""
+
+
+def preset_settings(preset: str | Settings, **changes: object) -> Settings:
+    """Returns the settings of a preset, with some of them changed."""
+    if isinstance(preset, str):
+        if preset not in PRESETS:
+            known = ", ".join(PRESETS)
+            raise InputError(f"there is no preset {preset!r}; choose one of {known}.")
+        preset = PRESETS[preset]
+    unknown = sorted(set(changes) - set(preset.to_dict()))
+    if unknown:
+        known = ", ".join(preset.to_dict())
+        raise InputError(f"there is no setting {unknown[0]!r}; the settings are {known}.")
+    return replace(preset, **changes)  # type: ignore[arg-type]

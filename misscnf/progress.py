@@ -1,0 +1,64 @@
+"""A progress bar for long fits: held-out likelihood and time left, on standard error."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+__all__ = ["FitProgress"]
+
+
+class FitProgress:
+    """Shows the epochs of a fit; a watcher of `fit_model`.
+
+    Arguments:
+        show: Whether to show anything; None shows it where standard error is a terminal.
+        shift: Nats a row that turn log-densities of standardised rows into the user's units,
+            for training rows and for held-out rows.
+    """
+
+    def __init__(self, *, show: bool | None, shift: tuple[float, float] = (0.0, 0.0)) -> None:
+        self.shift = shift
+        self._bar = Progress(
+            TextColumn("fitting"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[likelihood]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            disable=not (sys.stderr.isatty() if show is None else show),
+            transient=True,
+        )
+        self._task = self._bar.add_task("fitting", total=None, likelihood="")
+
+    def __enter__(self) -> FitProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def __call__(self, epoch: dict[str, Any], epochs: int) -> None:
+        """Takes the record of an epoch."""
+        text = f"log-density a row: train {epoch['train'] + self.shift[0]:.4f}"
+        if "validation" in epoch:
+            text += f", held out {epoch['validation'] + self.shift[1]:.4f}"
+        self._bar.update(self._task, total=epochs, completed=epoch["epoch"], likelihood=text)
