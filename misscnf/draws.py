@@ -12,14 +12,21 @@ state, so that a resumed run draws what an uninterrupted one would have drawn.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
 from torch import Tensor
 
-__all__ = ["derive_generator", "shifted_points", "normal_scores", "Interpolant"]
+__all__ = [
+    "derive_generator",
+    "uniform_numbers",
+    "normal_numbers",
+    "shifted_points",
+    "normal_scores",
+    "Interpolant",
+]
 
 
 def derive_generator(
@@ -29,6 +36,16 @@ def derive_generator(
     digest = hashlib.blake2b(repr((seed, *purpose)).encode(), digest_size=8).digest()
     generator = torch.Generator(device=device)
     return generator.manual_seed(int.from_bytes(digest, "little") >> 1)
+
+
+def uniform_numbers(shape: Sequence[int], generator: torch.Generator, like: Tensor) -> Tensor:
+    """Returns independent U(0, 1) numbers on the device and in the precision of a tensor."""
+    return torch.rand(shape, generator=generator, device=like.device, dtype=like.dtype)
+
+
+def normal_numbers(shape: Sequence[int], generator: torch.Generator, like: Tensor) -> Tensor:
+    """Returns independent N(0, 1) numbers on the device and in the precision of a tensor."""
+    return torch.randn(shape, generator=generator, device=like.device, dtype=like.dtype)
 
 
 @lru_cache(maxsize=64)

@@ -207,7 +207,9 @@ class MissCNF(BaseEstimator):
         counted = observed.double()
         counted[:, list(held)] = 0.0
         units = counted @ torch.from_numpy(self.schema_.log_jacobian)
-        return RowLikelihood(result.log_prob + units, result.standard_error, result.effective_draws)
+        return RowLikelihood(
+            result.log_prob + units, result.standard_error, result.effective_draws
+        )
 
     def score(self, df: Table, y: None = None) -> float:
         """Returns the mean log-density of what the rows show."""
@@ -238,7 +240,9 @@ class MissCNF(BaseEstimator):
         if given is not None:
             table = self._read(given)
             held = held_values(do, self._graph(), self.schema_, len(table), "sample(given=…)")
-            return self._complete(table, 1 if rows is None else rows, held, seed, flat=rows is None)
+            return self._complete(
+                table, 1 if rows is None else rows, held, seed, flat=rows is None
+            )
         if rows is None:
             raise InputError("sample needs a number of rows, or given= a table to complete.")
         _check_count("rows", rows)

@@ -41,9 +41,7 @@ def read_clamps(do: Do | None, graph: CausalGraph, schema: Schema, rows: int) ->
     for name, value in (do or {}).items():
         node = graph.index(name)
         scale = schema.columns[node]
-        clamps[node] = (
-            _shift(value, scale) if callable(value) else _hold(name, value, scale, rows)
-        )
+        clamps[node] = _shift(value, scale) if callable(value) else _hold(name, value, scale, rows)
     return clamps
 
 

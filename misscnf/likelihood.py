@@ -1,6 +1,6 @@
 r"""The log-density of what each row shows, with its quality.
 
-    log p(x_O) = Σ_{free} log φ_i + Σ_components log E_u[evidence]       (Proposition 1, per component)
+    log p(x_O) = Σ_{free} log φ_i + Σ_components log E_u[evidence]     (Proposition 1)
 
 Free factors are exact. Each component's integral carries its standard error and its effective
 draws; a row's standard error adds theirs in squares (components are drawn independently), and its

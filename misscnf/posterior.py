@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor
 
+from misscnf.draws import normal_numbers
 from misscnf.elimination import Plan
 from misscnf.integration import Effort, integrate
 from misscnf.structural import Clamp, StructuralModel
@@ -84,9 +85,7 @@ def _completions(
         x = draw_hidden(model, values[rows], part, draws, effort, generator)
         barren = part.barren()
         if barren.any():
-            noise = torch.randn(
-                x.shape, generator=generator, device=values.device, dtype=values.dtype
-            )
+            noise = normal_numbers(x.shape, generator, values)
             nodes = barren.any(0).nonzero()[:, 0].tolist()
             x = model.complete(x, nodes, noise, where=barren.expand_as(x))
         yield x

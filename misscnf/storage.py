@@ -51,7 +51,9 @@ def save_model(
         write_atomically(target / PARAMETERS, data)
         write_atomically(target / ABOUT, json.dumps(content, indent=1).encode())
     except OSError as error:
-        raise InputError(f"the model cannot be written to {str(target)!r}: {error.strerror}.") from error
+        raise InputError(
+            f"the model cannot be written to {str(target)!r}: {error.strerror}."
+        ) from error
 
 
 def load_model(folder: str | os.PathLike[str]) -> tuple[StructuralModel, dict[str, Any]]:
@@ -111,7 +113,9 @@ def _read_json(source: Path) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise _refuse(path, "is not a misscnf model")
     if content.get("version") != VERSION:
-        raise _refuse(path, f"has version {content.get('version')!r}; this misscnf reads {VERSION}")
+        raise _refuse(
+            path, f"has version {content.get('version')!r}; this misscnf reads {VERSION}"
+        )
     return content
 
 

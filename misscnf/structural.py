@@ -1,4 +1,4 @@
-r"""A structural model: a graph and a mechanism for each node, and the sweep that answers questions.
+r"""A structural model: a graph, a mechanism for each node, and the sweep that answers questions.
 
     x_i = f_i(u_i; x_pa(i)),   i in graph order,   u ~ N(0, I)          (paper, Section 2)
 

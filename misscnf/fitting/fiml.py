@@ -190,7 +190,9 @@ class _Coordinates:
         rows = []
         for i, (_, weights, _) in enumerate(nodes):
             row = vector.new_zeros(d)
-            rows.append(row.index_put((torch.tensor(self.graph.parents[i], dtype=torch.int64),), weights))
+            rows.append(
+                row.index_put((torch.tensor(self.graph.parents[i], dtype=torch.int64),), weights)
+            )
         identity = torch.eye(d, dtype=vector.dtype)
         total = torch.linalg.solve_triangular(
             identity - torch.stack(rows), identity, upper=False, unitriangular=True

@@ -96,7 +96,7 @@ class Trainer:
         self.steps_an_epoch = math.ceil(len(train) / self.batch)
         self.parameters = dict(model.named_parameters())
         self.optimiser = torch.optim.AdamW(
-            self.parameters.values(), lr=settings.learning_rate, weight_decay=0.0, foreach=True
+            self.parameters.values(), lr=settings.learning_rate, weight_decay=0.0, fused=True
         )
         steps = settings.epochs * self.steps_an_epoch
         self.schedule: Schedule = make_schedule(settings.schedule, settings.learning_rate, steps)

@@ -117,9 +117,7 @@ class Settings:
 
 PRESETS: dict[str, Settings] = {
     "auto": Settings(),
-    "linear": Settings(
-        preset="linear", shape=Shape(hidden=()), train=False, compare_linear=False
-    ),
+    "linear": Settings(preset="linear", shape=Shape(hidden=()), train=False, compare_linear=False),
     "paper": Settings(
         preset="paper",
         shape=Shape(kind="affine", hidden=(64, 64), activation="relu"),

@@ -18,6 +18,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from misscnf.draws import uniform_numbers
 from misscnf.elimination import Components
 
 __all__ = ["Accept", "Block", "Effort", "WeightedDraws", "chunks", "effective_draws"]
@@ -55,7 +56,9 @@ class Effort:
 class Block(Protocol):
     """Some components with their integrals and their posterior draws."""
 
-    components: Components
+    @property
+    def components(self) -> Components:
+        """What is integrated."""
 
     def log_integral(self) -> Tensor:
         """Returns log E_u[e], (C,)."""
@@ -117,9 +120,7 @@ class WeightedDraws:
         """Resamples points by their weights, (H, count)."""
         weight = torch.softmax(self.log_weight, -1)
         upto = torch.nan_to_num(weight, nan=1.0).cumsum(-1)
-        place = torch.rand(
-            (len(weight), count), generator=generator, device=weight.device, dtype=weight.dtype
-        )
+        place = uniform_numbers((len(weight), count), generator, weight)
         if even:
             place = (place + torch.arange(count, device=place.device)) / count
         chosen = torch.searchsorted(upto, place * upto[:, -1:]).clamp(max=weight.shape[-1] - 1)

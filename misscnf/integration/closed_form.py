@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from misscnf.draws import normal_numbers
 from misscnf.elimination import Components
 from misscnf.mechanisms import LinearForm
 from misscnf.structural import StructuralModel
@@ -58,9 +59,7 @@ class GaussianBlock:
     def draw(self, count: int, generator: torch.Generator, *, even: bool = False) -> Tensor:
         """Returns exact posterior draws, (H, count); antithetic pairs where `even`."""
         shape = (*self.mean.shape, (count + 1) // 2 if even else count)
-        scores = torch.randn(
-            shape, generator=generator, device=self.mean.device, dtype=self.mean.dtype
-        )
+        scores = normal_numbers(shape, generator, self.mean)
         if even:
             scores = torch.cat([scores, -scores], dim=-1)[..., :count]
         away = torch.linalg.solve_triangular(self.root.transpose(1, 2), scores, upper=True)
@@ -90,7 +89,11 @@ def _block(model: StructuralModel, values: Tensor, components: Components) -> Ga
     for node, form in enumerate(forms):
         for mine, component, rows in (
             (slot, c.cell_component[c.cell_node == node], c.cell_row[c.cell_node == node]),
-            (None, c.evidence_component[c.evidence_node == node], c.evidence_row[c.evidence_node == node]),
+            (
+                None,
+                c.evidence_component[c.evidence_node == node],
+                c.evidence_row[c.evidence_node == node],
+            ),
         ):
             if not len(rows):
                 continue
@@ -124,7 +127,9 @@ def _linear_factor(
     weights = form.weights.to(values)
     slots = where[rows][:, parents]
     hidden = slots >= 0
-    known = torch.where(hidden, 0.0, values[rows][:, parents]) @ weights + form.intercept.to(values)
+    known = torch.where(hidden, 0.0, values[rows][:, parents]) @ weights + form.intercept.to(
+        values
+    )
     a = values.new_zeros(len(rows), m + 1)  # the last column takes what is observed
     a = a.scatter_add(1, torch.where(hidden, slots, m), -weights.expand(len(rows), -1))[:, :m]
     if own is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from misscnf.draws import normal_scores, shifted_points
+from misscnf.draws import normal_numbers, normal_scores, shifted_points, uniform_numbers
 from misscnf.elimination import Components
 from misscnf.integration.blocks import Effort, WeightedDraws
 from misscnf.integration.sweep import Sweep
@@ -28,10 +28,9 @@ def random_scores(
     one for each of its cells. Every randomisation of every component has shifts of its own.
     """
     count, m = len(components), int(components.size.max())
-    kind = {"generator": generator, "device": like.device, "dtype": like.dtype}
     if effort.independent:
-        return torch.randn((count, effort.replicates * effort.draws, m), **kind)
-    shifts = torch.rand((count, effort.replicates, m), **kind)
+        return normal_numbers((count, effort.replicates * effort.draws, m), generator, like)
+    shifts = uniform_numbers((count, effort.replicates, m), generator, like)
     return normal_scores(shifted_points(effort.draws, shifts).flatten(1, 2))
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from misscnf.draws import Interpolant, shifted_points
+from misscnf.draws import Interpolant, shifted_points, uniform_numbers
 from misscnf.elimination import Components
 from misscnf.integration.blocks import Accept, Effort, WeightedDraws, chunks
 from misscnf.integration.sweep import Sweep
@@ -95,10 +95,9 @@ def _propose(
 
 
 def _fractions(count: int, effort: Effort, generator: torch.Generator, like: Tensor) -> Tensor:
-    """Returns shifted, equally spaced fractions, (C, K)."""
-    shape = (count, effort.replicates, 1)
-    shifts = torch.rand(shape, generator=generator, device=like.device, dtype=like.dtype)
-    return shifted_points(effort.draws, shifts).flatten(1)
+    """Returns shifted, equally spaced fractions, (C, K): one number needs half the draws."""
+    shifts = uniform_numbers((count, effort.replicates, 1), generator, like)
+    return shifted_points(max(16, effort.draws // 2), shifts).flatten(1)
 
 
 def _outward(knots: _Knots, effort: Effort) -> Tensor:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -33,6 +34,13 @@ class _Visit:
     """(n, p) the observed parents' values."""
     cell: Tensor | None
     """(n, p) which cells the hidden parents are, −1 where observed; None where all are."""
+
+    @cached_property
+    def hidden(self) -> list[str]:
+        """For each parent, whether it is hidden "always", "never" or "sometimes"."""
+        assert self.cell is not None
+        shares = (self.cell >= 0).float().mean(0).tolist()
+        return [{0.0: "never", 1.0: "always"}.get(share, "sometimes") for share in shares]
 
 
 class Sweep:
@@ -73,7 +81,9 @@ class Sweep:
                 yield _Visit(node, c.evidence_component[evidence], own, seen, cell)
 
     def _parents(self, values: Tensor, node: int, rows: Tensor) -> tuple[Tensor, Tensor]:
-        parents = torch.tensor(self.model.graph.parents[node], device=rows.device, dtype=rows.dtype)
+        parents = torch.tensor(
+            self.model.graph.parents[node], device=rows.device, dtype=rows.dtype
+        )
         where = (rows[:, None], parents[None, :])
         return values[where], self._cell_of[where]
 
@@ -105,8 +115,14 @@ def _resolve(visit: _Visit, values: Tensor) -> Tensor:
     """Returns the parents of a visit, (n, 1, p) where all are observed and (n, K, p) otherwise."""
     if visit.cell is None:
         return visit.seen[:, None, :]
-    if visit.cell.shape[1] == 1:  # a single parent that is hidden
-        return values[visit.cell[:, 0]][..., None]
-    drawn = values[visit.cell.clamp(min=0)]  # (n, p, K)
-    resolved = torch.where(visit.cell[..., None] >= 0, drawn, visit.seen[..., None])
-    return resolved.transpose(1, 2)
+    columns = []
+    for j, hidden in enumerate(visit.hidden):
+        seen = visit.seen[:, j, None]
+        if hidden == "never":
+            columns.append(seen.expand(-1, values.shape[1]))
+            continue
+        drawn = values[visit.cell[:, j].clamp(min=0)]
+        columns.append(
+            drawn if hidden == "always" else torch.where(visit.cell[:, j, None] >= 0, drawn, seen)
+        )
+    return torch.stack(columns, dim=-1)

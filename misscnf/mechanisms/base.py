@@ -75,5 +75,5 @@ class Mechanism(nn.Module, ABC):
         """
         return None
 
-    def initialise(self, generator: torch.Generator) -> None:  # noqa: B027
+    def initialise(self, generator: torch.Generator) -> None:
         """Draws starting parameters; a mechanism without random ones need not."""

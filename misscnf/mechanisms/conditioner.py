@@ -19,6 +19,9 @@ __all__ = ["Conditioner", "ACTIVATIONS"]
 
 ACTIVATIONS = {"relu": functional.relu, "silu": functional.silu}
 
+ROWS_AT_ONCE = 4096
+"""Without gradients, long inputs go through a network in pieces that stay in the cache."""
+
 
 class Conditioner(nn.Module):
     """Maps parents (..., p) to parameters (..., outputs).
@@ -75,7 +78,16 @@ class Conditioner(nn.Module):
         if self.parents == 0:
             return self.bias
         if self.last is None:
+            assert self.weight is not None
             return functional.linear(parents, self.weight, self.bias)
+        if not torch.is_grad_enabled() and parents.numel() > ROWS_AT_ONCE * self.parents:
+            pieces = parents.reshape(-1, self.parents).split(ROWS_AT_ONCE)
+            out = torch.cat([self._network(piece) for piece in pieces])
+            return out.reshape(*parents.shape[:-1], -1)
+        return self._network(parents)
+
+    def _network(self, parents: Tensor) -> Tensor:
+        assert self.last is not None
         h = parents
         for weight, bias in zip(self.weights, self.biases, strict=True):
             h = self.activation(functional.linear(h, weight, bias))

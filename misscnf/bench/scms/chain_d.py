@@ -70,7 +70,7 @@ def chain_d(d: int = 16, seed: int = 0) -> World:
     return World(
         name=f"chain_d_{d}",
         model=StructuralModel(graph, equations),
-        interventions=graph.nodes[:-1],
+        interventions=("x1", "x2"),
         description=f"x1 = u1; x_i+1 = g_i(clip(x_i, −3, 3)) + u_i+1, random g_i of seed {seed}",
     )
 
@@ -86,8 +86,10 @@ def chain_d_lin(d: int = 16, weight: float = 0.8, scale: float = 0.6) -> World:
     graph = _chain(d)
     return World(
         name=f"chain_d_lin_{d}",
-        model=StructuralModel(graph, [linear(), *(linear(weight, scale=scale) for _ in graph.nodes[1:])]),
-        interventions=graph.nodes[:-1],
+        model=StructuralModel(
+            graph, [linear(), *(linear(weight, scale=scale) for _ in graph.nodes[1:])]
+        ),
+        interventions=("x1", "x2"),
         description=f"x1 = u1; x_i+1 = {weight:g} x_i + {scale:g} u_i+1",
     )
 

@@ -130,10 +130,12 @@ class Equation(Mechanism):
         )
 
     def _terms(self, parents: Tensor) -> tuple[Tensor, Tensor]:
-        columns = parents.unbind(-1)
-        terms = (f(*columns) if callable(f) else f for f in (self.location, self.scale))
-        location, scale = (torch.as_tensor(term).to(parents) for term in terms)
-        return location, scale
+        return _evaluate(self.location, parents), _evaluate(self.scale, parents)
+
+
+def _evaluate(term: Term | float, parents: Tensor) -> Tensor:
+    value = term(*parents.unbind(-1)) if callable(term) else term
+    return torch.as_tensor(value, dtype=parents.dtype, device=parents.device)
 
 
 def linear(*weights: float, intercept: float = 0.0, scale: float = 1.0) -> Equation:
@@ -148,8 +150,8 @@ dtype=torch.float64), scale=tensor(1., dtype=torch.float64))
 
 
 def _within(z: Tensor, low: float, high: float, log_density: Tensor) -> Tensor:
-    """Returns the log-density where low < z < high, and −inf elsewhere."""
-    return torch.where((z > low) & (z < high), log_density, -torch.inf)
+    """Returns the log-density where low ≤ z ≤ high, and −inf elsewhere."""
+    return torch.where((z >= low) & (z <= high), log_density, -torch.inf)
 
 
 def _tanh_abduct(z: Tensor) -> Tensor:

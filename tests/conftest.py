@@ -1,0 +1,32 @@
+"""Every test runs in float64 on one thread, and leaves torch's global state as it found it."""
+
+import pytest
+import torch
+from torch.distributions import Distribution
+
+torch.set_num_threads(1)  # pytest-xdist fills the cores
+
+
+@pytest.fixture(autouse=True)
+def float64():
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(before)
+
+
+@pytest.fixture(autouse=True)
+def untouched_globals(float64):
+    before = _globals()
+    yield
+    changed = [name for name, value in _globals().items() if value != before[name]]
+    assert not changed, f"the test changed torch's global {', '.join(changed)}"
+
+
+def _globals():
+    return {
+        "random state": torch.get_rng_state().numpy().tobytes(),
+        "default dtype": torch.get_default_dtype(),
+        "thread count": torch.get_num_threads(),
+        "validation of distributions": Distribution._validate_args,
+    }

@@ -1,0 +1,36 @@
+"""The table of mechanisms: a line here, and every law holds or fails for it by name."""
+
+import torch
+
+from misscnf.mechanisms import Affine, Gaussian, Spline
+from misscnf.structural import StructuralModel
+
+MECHANISMS = {
+    "gaussian": lambda p: Gaussian(p),
+    "gaussian, linear scale": lambda p: Gaussian(p, scale_hidden=()),
+    "gaussian, network scale": lambda p: Gaussian(p, scale_hidden=(8,)),
+    "gaussian, network mean": lambda p: Gaussian(p, (8, 6)),
+    "gaussian, network mean and scale": lambda p: Gaussian(p, (8,), (8,), "relu"),
+    "spline": lambda p: Spline(p),
+    "spline, network mean and scale": lambda p: Spline(p, (8,), (8,), bins=5, bound=4.0),
+    "spline, network shape": lambda p: Spline(p, (8,), None, (8,)),
+    "affine": lambda p: Affine(p),
+    "affine, linear": lambda p: Affine(p, ()),
+}
+"""Name → constructor from the number of parents."""
+
+
+def randomised(mechanism, generator, size=1.0):
+    """Draws all parameters: weights N(0, size²/fan-in), biases N(0, ½²)."""
+    with torch.no_grad():
+        for parameter in mechanism.parameters():
+            spread = size / parameter.shape[1] ** 0.5 if parameter.dim() == 2 else 0.5
+            parameter.copy_(spread * torch.randn(parameter.shape, generator=generator))
+    return mechanism
+
+
+def random_model(graph, make, seed, size=1.0):
+    """A model whose nodes all have one kind of mechanism, with random parameters."""
+    generator = torch.Generator().manual_seed(seed)
+    mechanisms = [randomised(make(len(p)), generator, size) for p in graph.parents]
+    return StructuralModel(graph, mechanisms).requires_grad_(requires_grad=False)
