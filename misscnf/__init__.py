@@ -1,8 +1,8 @@
-"""Causal normalizing flows learned from tables with holes, by the likelihood of what each row shows.
+"""Causal normalizing flows learned from tables with holes.
 
-A person has a table with missing values and a causal graph; `MissCNF` fits a causal flow to the
-table as it is, and answers from that one model: densities of any subset of columns, interventions,
-counterfactuals, effects and imputations.
+A person has a table with missing values and a causal graph. `MissCNF` fits a causal flow to the
+table as it is, by the likelihood of what each row shows, and answers from that one model:
+densities of any subset of columns, interventions, counterfactuals, effects and imputations.
 """
 
 from misscnf.effects import Effect

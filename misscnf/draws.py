@@ -77,7 +77,7 @@ def normal_scores(uniform: Tensor) -> Tensor:
 
 
 STEEPEST = 3.0
-"""An interpolant falls by at most so many nats from knot to knot, so that it covers all between."""
+"""An interpolant falls by at most so many nats between knots, so that it covers all of it."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,8 @@ class Effect:
     """An interval for the sampling error of the fit; None until one is asked for."""
 
     def __str__(self) -> str:
-        arms = f"do({_arm(self.do)}) versus " + (f"do({_arm(self.versus)})" or "no intervention")
+        versus = f"do({_arm(self.versus)})" if self.versus else "no intervention"
+        arms = f"do({_arm(self.do)}) versus {versus}"
         return (
             f"effect on {self.outcome} of {arms}: {self.estimate:.4g} "
             f"(Monte-Carlo standard error {self.standard_error:.2g})"

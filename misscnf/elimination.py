@@ -35,7 +35,7 @@ NONE = -1
 
 @dataclass(frozen=True)
 class Plan:
-    """Which cells of each row are free, hidden, barren or evidence. P patterns, N rows, d nodes."""
+    """Which cells of a row are free, hidden, barren or evidence. P patterns, N rows, d nodes."""
 
     graph: CausalGraph
     pattern: Tensor
@@ -126,7 +126,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Components:
-    """Hidden cells and the evidence on them, both sorted by node. C components, H cells, E factors."""
+    """Hidden cells and the evidence on them, sorted by node. C components, H cells, E factors."""
 
     row: Tensor
     """(C,) the row of each component."""

@@ -1,8 +1,8 @@
 r"""Interventions as people write them, as clamps of a structural model.
 
 `{"dose": 1.5}` holds a column at a number, `{"dose": array}` at one number a row, and
-`{"dose": lambda dose: dose + 1}` replaces its natural value by a function of it. All of them are in
-the user's units; the model's are standardised.
+`{"dose": lambda dose: dose + 1}` replaces its natural value by a function of it. All of them are
+in the user's units; the model's are standardised.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def held_values(
     for node, clamp in read_clamps(do, graph, schema, rows).items():
         if not isinstance(clamp, Tensor):
             raise InputError(
-                f"{verb} takes numbers as interventions; {graph.nodes[node]!r} is given a function."
+                f"{verb} takes numbers as interventions; {graph.nodes[node]!r} has a function."
             )
         held[node] = clamp
     return held

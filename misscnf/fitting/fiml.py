@@ -1,13 +1,13 @@
 r"""Linear-Gaussian models, fitted to convergence: full-information maximum likelihood.
 
 With x = b + B x + D^½ u, the rows have mean μ = (I − B)⁻¹ b and covariance
-Σ = (I − B)⁻¹ D (I − B)⁻ᵀ, and a row that shows O follows N(μ_O, Σ_OO). A pattern enters through its
-count n, mean m and scatter S alone:
+Σ = (I − B)⁻¹ D (I − B)⁻ᵀ, and a row that shows O follows N(μ_O, Σ_OO). A pattern enters through
+its count n, mean m and scatter S alone:
 
     log L = −½ Σ_patterns [ n |O| log 2π + n log|Σ_OO| + tr Σ_OO⁻¹ (S + n (m − μ_O)(m − μ_O)ᵀ) ].
 
-L-BFGS starts from pairwise regressions (never from zero slopes, which are a saddle where parent and
-child are not seen together) and moves in coordinates where the parents of each node are
+L-BFGS starts from pairwise regressions (never from zero slopes, which are a saddle where parent
+and child are not seen together) and moves in coordinates where the parents of each node are
 uncorrelated, so that almost collinear parents do not slow it down.
 """
 

@@ -1,4 +1,4 @@
-r"""A whole fit: split the rows, solve the linear model, train the network, let held-out rows choose.
+r"""A whole fit: solve the linear model, train the network, let held-out rows choose.
 
 The linear model is the exact maximum of the observed-data likelihood and costs a fraction of a
 second. A network starts as that linear model and has to earn its place: it is kept if the gain in

@@ -1,4 +1,4 @@
-r"""Training: mini-batches, a learning-rate schedule, averaged weights, the best epoch, checkpoints.
+r"""Training: mini-batches, a learning-rate schedule, averaged weights, checkpoints.
 
 Every random number is derived from (seed, purpose, epoch, step), so that a resumed fit draws what
 an uninterrupted one would have drawn, and ends in the same bits.
@@ -184,7 +184,7 @@ class Trainer:
         return record
 
     def _validate(self, rows: Rows) -> float:
-        """Returns the mean held-out log-density of the averaged weights, by the same draws always."""
+        """Returns the mean held-out log-density of the averaged weights, by the same draws."""
         current = self._copy()
         self._load(self.averaged)
         generator = derive_generator(self.seed, "validate", device=self.device)

@@ -97,8 +97,7 @@ def _complete(
         c = block.components
         completed[:, c.cell_row, c.cell_node] = block.draw(completions, generator, even=True).T
         total += float(block.log_integral().sum())
-        if effort.adapt:
-            short += int((block.effective() < effort.effective / 4).sum())
+        short += block.short
     return completed, total, short / len(components)
 
 
@@ -114,7 +113,7 @@ def pathwise_gradient(
     effort: Effort,
     generator: torch.Generator,
 ) -> StepReport:
-    """Adds the gradient of −mean log p̂(x_O), through the draws, to the parameters (the paper's)."""
+    """Adds the gradient of −mean log p̂(x_O), through the draws, as the paper does."""
     log_prob = free_log_prob(model, values, plan).sum()
     for block in integrate(model, values, plan.components(), effort, generator):
         log_prob = log_prob + block.log_integral().sum()

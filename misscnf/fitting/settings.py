@@ -3,11 +3,11 @@ r"""What a fit is told: the shapes of its mechanisms and how to train them. Pres
 `paper` follows the paper's appendix "Causal normalizing flows": affine maps from two hidden layers
 of 64 ReLU units, AdamW at 1e-3, batches of 4096, 1000 epochs, a plateau schedule, 512 independent
 draws averaged jointly, the gradient taken through the draws, the weights of the last epoch. One
-thing differs: each node has a network of its own of these sizes, where the public library deals 64
-units out among all nodes of one masked network.
+thing differs: each node has a network of its own of these sizes, where the public library deals
+64 units out among all nodes of one masked network.
 
-`linear` is full-information maximum likelihood. `auto` starts from it, adds a network to each mean,
-and keeps the network only if held-out rows say so.
+`linear` is full-information maximum likelihood. `auto` starts from it, adds a network to each
+mean, and keeps the network only if held-out rows say so.
 """
 
 from __future__ import annotations

@@ -69,6 +69,10 @@ class Block(Protocol):
     def effective(self) -> Tensor:
         """Returns how many draws matter, (C,); infinite where the integral is exact."""
 
+    @property
+    def short(self) -> int:
+        """How many components got fewer effective draws than asked for."""
+
     def draw(self, count: int, generator: torch.Generator, *, even: bool = False) -> Tensor:
         """Returns posterior draws of the hidden cells, (H, count).
 
@@ -96,6 +100,8 @@ class WeightedDraws:
     log_weight: Tensor
     """(C, K)"""
     replicates: int = 1
+    short: int = 0
+    """How many components got fewer effective draws than asked for."""
 
     def log_integral(self) -> Tensor:
         """Returns the log of the mean weight, (C,)."""
@@ -126,13 +132,14 @@ class WeightedDraws:
         chosen = torch.searchsorted(upto, place * upto[:, -1:]).clamp(max=weight.shape[-1] - 1)
         return self.values.gather(1, chosen[self.components.cell_component])
 
-    def select(self, keep: Tensor) -> WeightedDraws:
+    def select(self, keep: Tensor, short: int = 0) -> WeightedDraws:
         """Returns the block of some of the components, (C,) True where kept."""
         return WeightedDraws(
             self.components.select(keep),
             self.values[keep[self.components.cell_component]],
             self.log_weight[keep],
             self.replicates,
+            short,
         )
 
 
@@ -145,7 +152,7 @@ BUDGET = 2**18
 
 
 def chunks(components: Components, keep: Tensor, effort: Effort) -> Iterator[Tensor]:
-    """Splits the kept components into runs of rows that fit the budget; yields what to keep, (C,)."""
+    """Splits the kept components into runs of rows within the budget; yields keeps, (C,)."""
     rows, place = components.row[keep].unique(return_inverse=True)
     step = max(1, BUDGET // (effort.draws * effort.replicates))
     if 0 < len(rows) <= step:

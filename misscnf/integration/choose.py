@@ -19,7 +19,7 @@ __all__ = ["integrate"]
 
 
 EVENLY_SPACED = 3.0
-"""Three effective points at equal spacing h mean a bulk of width 0.85 h: an error below 1e-6."""
+"""Three effective points at equal spacing h mean a bulk of width 0.85 h: errors below 1e-6."""
 
 
 def integrate(

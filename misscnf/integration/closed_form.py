@@ -5,8 +5,8 @@ evidence, is a normal density in one linear form of the hidden values h:
 
     φ_i = N(a_i · h; t_i, s_i²),   a_i = e_i − w_i (hidden i),  −w_i (observed i);   t_i the rest.
 
-So the posterior of h has the precision Λ = Σ a_i a_iᵀ / s_i² and the mean Λ⁻¹ η, η = Σ a_i t_i / s_i²,
-and the integral is
+So the posterior of h has the precision Λ = Σ a_i a_iᵀ / s_i² and the mean Λ⁻¹ η with
+η = Σ a_i t_i / s_i², and the integral is
 
     log ∫ Π φ_i dh = ½ [ m log 2π − log|Λ| + ηᵀ Λ⁻¹ η − Σ (t_i²/s_i² + log 2π s_i²) ].
 """
@@ -43,6 +43,7 @@ class GaussianBlock:
     """(C, m, m) lower triangular, precision = root rootᵀ"""
     integral: Tensor
     """(C,)"""
+    short: int = 0
 
     def log_integral(self) -> Tensor:
         """Returns the closed form, (C,)."""
@@ -122,7 +123,7 @@ def _linear_factor(
     form: LinearForm,
     m: int,
 ) -> tuple[Tensor, Tensor]:
-    """Returns a (n, m) and t (n,) of the factors of one node; own is its slot where it is hidden."""
+    """Returns a (n, m) and t (n,) of one node's factors; own is its slot where it is hidden."""
     parents = list(model.graph.parents[node])
     weights = form.weights.to(values)
     slots = where[rows][:, parents]

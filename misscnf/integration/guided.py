@@ -72,10 +72,11 @@ def guided_draws(
     hidden, log_evidence = Sweep(model, values, components)(noise)
     block = WeightedDraws(components, hidden, log_evidence + log_ratio, effort.replicates)
     done = accept(block)
+    short = 0
     if effort.draws >= effort.limit:
-        done = torch.ones_like(done)
+        short, done = int((~done).sum()), torch.ones_like(done)
     if done.any():
-        yield block.select(done)
+        yield block.select(done, short)
     for keep in chunks(components, ~done, effort):
         part = components.select(keep)
         used = points[keep][..., : int(part.size.max())]

@@ -67,10 +67,11 @@ def quadrature(
         log_target = torch.cat([knots.log_target, log_target], dim=1)
     knots = _Knots(points, log_target)
     done = accept(block) & whole & (_outward(knots, effort) == 0)
+    short = 0
     if effort.draws >= effort.limit:
-        done = torch.ones_like(done)
+        short, done = int((~done).sum()), torch.ones_like(done)
     if done.any():
-        yield block.select(done)
+        yield block.select(done, short)
     for keep in chunks(components, ~done, effort):
         part = components.select(keep)
         yield from quadrature(

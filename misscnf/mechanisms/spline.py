@@ -28,7 +28,7 @@ from misscnf.mechanisms.gaussian import Gaussian
 _validation = (Distribution._validate_args, Distribution.arg_constraints)
 from zuko.transforms import MonotonicRQSTransform  # noqa: E402
 
-Distribution._validate_args, Distribution.arg_constraints = _validation  # type: ignore[misc,method-assign]
+Distribution._validate_args, Distribution.arg_constraints = _validation  # type: ignore[method-assign]
 
 __all__ = ["Spline"]
 

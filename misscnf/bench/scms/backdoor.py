@@ -1,6 +1,7 @@
 r"""The large backdoor: nine nodes and bounded noise (not in the paper).
 
-It comes from the causal flows literature. Two long arms leave x1 and meet in x9, through softplus layers
+It comes from the causal flows literature. Two long arms leave x1 and meet in x9, through softplus
+layers
 
     layer(x, v) = softplus(x + 1) + softplus(v + 0.5) − 3,    v uniform on (0, 1),
 

@@ -1,0 +1,263 @@
+r"""Every question that a fitted model answers, in the user's units.
+
+| question | noise | held | then |
+|---|---|---|---|
+| sample | fresh | nothing, or the interventions | |
+| counterfactual | abducted from the row, a posterior draw where it has holes | the interventions | |
+| density of what a row shows | integrated | the observed cells | a sum over factors |
+| impute | posterior draws | the observed cells | simulate the barren nodes |
+
+Each is a sweep through the graph (`structural`, `likelihood`, `posterior`); here tables are read,
+standardised and brought back.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.exceptions import NotFittedError
+from torch import Tensor
+
+from misscnf.draws import derive_generator
+from misscnf.effects import Effect, contrast
+from misscnf.elimination import Plan
+from misscnf.errors import InputError
+from misscnf.graph import CausalGraph
+from misscnf.interventions import Do, held_values, read_clamps
+from misscnf.likelihood import RowLikelihood, observed_log_prob
+from misscnf.posterior import draw_completions
+from misscnf.structural import StructuralModel
+from misscnf.table import IncompleteTable, Schema
+
+__all__ = ["QueryMixin", "Table"]
+
+Table = pd.DataFrame | str | os.PathLike[str]
+"""A DataFrame, or the path of a CSV or Parquet file."""
+
+
+class QueryMixin:
+    """The questions. The class that mixes it in provides the three attributes."""
+
+    graph_: CausalGraph
+    model_: StructuralModel
+    schema_: Schema
+
+    def log_prob(
+        self,
+        df: Table,
+        *,
+        given: Sequence[str] = (),
+        do: Do | None = None,
+        quality: bool = False,
+        seed: int = 0,
+    ) -> pd.Series | pd.DataFrame:
+        """Returns the log-density of what each row shows, in the user's units.
+
+        Arguments:
+            df: Rows, NaN where a value is unknown; columns may be left out.
+            given: Columns to condition on, as far as a row shows them.
+            do: Interventions. An intervened column is held at its value, whatever the row shows
+                of it, and has no density of its own.
+            quality: Whether to return a DataFrame with `standard_error` (0 where exact) and
+                `effective_draws` (infinite where exact) beside `log_prob`.
+            seed: Where the randomness of integrals without a closed form starts.
+        """
+        table = self._read(df)
+        held = held_values(do, self._graph(), self.schema_, len(table), "log_prob")
+        names = [given] if isinstance(given, str) else list(given)
+        nodes = [self.graph_.index(name) for name in names]
+        result = self._log_prob(table, table.observed, held, seed, "joint")
+        if nodes:
+            seen = torch.zeros_like(table.observed)
+            seen[:, nodes] = table.observed[:, nodes]
+            below = self._log_prob(table, seen, held, seed, "given")
+            result = RowLikelihood(
+                result.log_prob - below.log_prob,
+                (result.standard_error**2 + below.standard_error**2).sqrt(),
+                torch.minimum(result.effective_draws, below.effective_draws),
+            )
+        if not quality:
+            return pd.Series(result.log_prob.numpy(), index=table.index, name="log_prob")
+        columns = {name: getattr(result, name).numpy() for name in RowLikelihood.__annotations__}
+        return pd.DataFrame(columns, index=table.index)
+
+    def _log_prob(
+        self,
+        table: IncompleteTable,
+        observed: Tensor,
+        held: dict[int, Tensor],
+        seed: int,
+        purpose: str,
+    ) -> RowLikelihood:
+        values = torch.where(observed, table.values, 0.0)
+        for node, clamp in held.items():
+            values[:, node] = clamp
+        plan = Plan.make(self.graph_, observed, clamped=held)
+        result = observed_log_prob(
+            self.model_, values, plan, derive_generator(seed, "log_prob", purpose)
+        )
+        counted = observed.double()
+        counted[:, list(held)] = 0.0
+        units = counted @ torch.from_numpy(self.schema_.log_jacobian)
+        return RowLikelihood(
+            result.log_prob + units, result.standard_error, result.effective_draws
+        )
+
+    def score(self, df: Table, y: None = None) -> float:
+        """Returns the mean log-density of what the rows show."""
+        return float(np.mean(self.log_prob(df)))
+
+    def sample(
+        self,
+        rows: int | None = None,
+        *,
+        do: Do | None = None,
+        given: Table | None = None,
+        seed: int = 0,
+    ) -> pd.DataFrame:
+        """Draws from the model, under interventions if there are any.
+
+        Arguments:
+            rows: How many rows; with `given`, how many draws of each row (1).
+            do: Interventions.
+            given: Rows to complete: draws come from p(rest | what a row shows).
+            seed: Where randomness starts.
+
+        Returns:
+            A DataFrame; with `given` it has that table's index, or levels (draw, row) where
+            there are several draws.
+        """
+        if given is not None:
+            table = self._read(given)
+            held = held_values(do, self._graph(), self.schema_, len(table), "sample(given=…)")
+            return self._complete(
+                table, 1 if rows is None else rows, held, seed, flat=rows is None
+            )
+        if rows is None:
+            raise InputError("sample needs a number of rows, or given= a table to complete.")
+        _check_count("rows", rows)
+        clamps = read_clamps(do, self._graph(), self.schema_, rows)
+        noise = self._noise(rows, seed, "sample")
+        return self.schema_.decode_frame(self.model_.generate(noise, clamps))
+
+    def counterfactual(
+        self, df: Table, do: Do, *, draws: int | None = None, seed: int = 0
+    ) -> pd.DataFrame:
+        """Returns what each row would have been under an intervention.
+
+        Rows may have holes: each draw then completes the row from its posterior, so that the noise
+        of what is hidden is a posterior draw too. What does not descend from an intervened column
+        comes back as the row shows it.
+
+        Arguments:
+            df: The factual rows.
+            do: Interventions; a function acts on the natural value.
+            draws: Draws of each row, in levels (draw, row); None for one, with the rows' index.
+            seed: Where randomness starts.
+        """
+        table = self._read(df)
+        clamps = read_clamps(do, self._graph(), self.schema_, len(table))
+        if not clamps:
+            raise InputError("counterfactual needs an intervention, such as do={'dose': 0.0}.")
+        count = 1 if draws is None else draws
+        factual = self._draw(table, count, {}, seed)
+        values = self.model_.counterfactual(factual, clamps)
+        touched = sorted(self.graph_.descendants(clamps))
+        return self._frame(table, values, count, flat=draws is None, touched=touched)
+
+    def effect(
+        self,
+        outcome: str,
+        do: Do,
+        versus: Do | None = None,
+        *,
+        draws: int = 100_000,
+        seed: int = 0,
+    ) -> Effect:
+        """Returns E[outcome | do] − E[outcome | versus], both arms with the same noise.
+
+        Arguments:
+            outcome: The column.
+            do: Interventions of the first arm.
+            versus: Interventions of the second arm; none leaves the world as it is.
+            draws: Units that are averaged.
+            seed: Where randomness starts.
+        """
+        node = self._graph().index(outcome)
+        _check_count("draws", draws, least=2)
+        noise = self._noise(draws, seed, "effect")
+        arms = []
+        for arm in (do, versus):
+            clamps = read_clamps(arm, self.graph_, self.schema_, draws)
+            column = self.model_.generate(noise, clamps)[:, node].numpy()
+            arms.append(self.schema_.columns[node].decode(column))
+        return contrast(outcome, do, versus or {}, (arms[0], arms[1]))
+
+    def impute(self, df: Table, draws: int = 5, *, seed: int = 0) -> pd.DataFrame:
+        """Returns completed tables, with levels (draw, row); observed cells are untouched."""
+        return self._complete(self._read(df), draws, {}, seed, flat=False)
+
+    def _complete(
+        self,
+        table: IncompleteTable,
+        draws: int,
+        held: dict[int, Tensor],
+        seed: int,
+        *,
+        flat: bool,
+    ) -> pd.DataFrame:
+        values = self._draw(table, draws, held, seed)
+        return self._frame(table, values, draws, flat=flat, touched=sorted(held))
+
+    def _draw(
+        self, table: IncompleteTable, draws: int, held: dict[int, Tensor], seed: int
+    ) -> Tensor:
+        """Returns completions of the rows, (draws, N, d)."""
+        _check_count("draws", draws)
+        values, observed = table.values.clone(), table.observed
+        for node, clamp in held.items():
+            values[:, node] = clamp
+        plan = Plan.make(self.graph_, observed, clamped=held)
+        return draw_completions(
+            self.model_, values, plan, draws, derive_generator(seed, "posterior")
+        )
+
+    def _frame(
+        self,
+        table: IncompleteTable,
+        values: Tensor,
+        draws: int,
+        *,
+        flat: bool,
+        touched: Sequence[int],
+    ) -> pd.DataFrame:
+        """Returns values (draws, N, d) in the user's units; what is untouched, bit for bit."""
+        raw = table.restore(values)
+        if touched:
+            decoded = self.schema_.decode(values.numpy())
+            raw[..., list(touched)] = decoded[..., list(touched)]
+        index = table.index
+        if not flat:
+            index = pd.MultiIndex.from_product([range(draws), table.index], names=["draw", "row"])
+        return pd.DataFrame(raw.reshape(-1, raw.shape[-1]), index=index, columns=list(table.nodes))
+
+    def _graph(self) -> CausalGraph:
+        if not hasattr(self, "model_"):
+            raise NotFittedError("this MissCNF is not fitted yet; call fit(df) first.")
+        return self.graph_
+
+    def _read(self, df: Table) -> IncompleteTable:
+        return IncompleteTable.read(df, self._graph().nodes, self.schema_, require_all=False)
+
+    def _noise(self, rows: int, seed: int, purpose: str) -> Tensor:
+        generator = derive_generator(seed, purpose)
+        return torch.randn((rows, len(self.graph_)), generator=generator, dtype=torch.float64)
+
+
+def _check_count(name: str, value: object, least: int = 1) -> None:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+        raise InputError(f"{name} is a whole number of at least {least}; got {value!r}.")
