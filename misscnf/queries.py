@@ -2,8 +2,8 @@ r"""Every question that a fitted model answers, in the user's units.
 
 | question | noise | held | then |
 |---|---|---|---|
-| sample | fresh | nothing, or the interventions | |
-| counterfactual | abducted from the row, a posterior draw where it has holes | the interventions | |
+| sample | fresh | interventions, if any | |
+| counterfactual | abducted from the row (a posterior draw where it has holes) | interventions | |
 | density of what a row shows | integrated | the observed cells | a sum over factors |
 | impute | posterior draws | the observed cells | simulate the barren nodes |
 
@@ -29,6 +29,7 @@ from misscnf.errors import InputError
 from misscnf.graph import CausalGraph
 from misscnf.interventions import Do, held_values, read_clamps
 from misscnf.likelihood import RowLikelihood, observed_log_prob
+from misscnf.mechanisms import Rescaled
 from misscnf.posterior import draw_completions
 from misscnf.structural import StructuralModel
 from misscnf.table import IncompleteTable, Schema
@@ -244,6 +245,22 @@ class QueryMixin:
         if not flat:
             index = pd.MultiIndex.from_product([range(draws), table.index], names=["draw", "row"])
         return pd.DataFrame(raw.reshape(-1, raw.shape[-1]), index=index, columns=list(table.nodes))
+
+    def structural_model(self) -> StructuralModel:
+        """Returns the model in the user's units, for what the questions above do not cover."""
+        self._graph()
+        columns = self.schema_.columns
+        mechanisms = [
+            Rescaled(
+                self.model_.mechanism(i),
+                columns[i].location,
+                columns[i].scale,
+                [columns[j].location for j in parents],
+                [columns[j].scale for j in parents],
+            )
+            for i, parents in enumerate(self.graph_.parents)
+        ]
+        return StructuralModel(self.graph_, mechanisms)
 
     def _graph(self) -> CausalGraph:
         if not hasattr(self, "model_"):

@@ -1,4 +1,4 @@
-"""Answers by other ways than the engine's: dense Gaussians, tensor grids, and Algorithm 1 as printed.
+"""Answers by other ways than the engine's: dense Gaussians, grids, and Algorithm 1 as printed.
 
 None of them uses `elimination`, `integration`, `likelihood` or `posterior`.
 """

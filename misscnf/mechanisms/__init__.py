@@ -4,6 +4,7 @@ from misscnf.mechanisms.affine import Affine
 from misscnf.mechanisms.base import LinearForm, Mechanism, standard_normal_log_prob
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.gaussian import Gaussian
+from misscnf.mechanisms.rescaled import Rescaled
 from misscnf.mechanisms.spline import Spline
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Gaussian",
     "Spline",
     "Affine",
+    "Rescaled",
     "Conditioner",
     "LinearForm",
     "MECHANISMS",

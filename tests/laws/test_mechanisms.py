@@ -89,7 +89,7 @@ def test_log_prob_is_the_change_of_variables(mechanism, parents):
 
 
 def test_the_density_integrates_to_one(mechanism, parents):
-    # The trapezoid rule in x, with steps that are small in x and in u: no narrow bin slips through.
+    # The trapezoid rule in x; steps are small in x and in u, so that no narrow bin slips through.
     few, steps = parents[:8, None, :], 40_001
     with torch.no_grad():
         even = mechanism.generate(torch.linspace(-9.0, 9.0, steps), few).expand(8, -1)
@@ -167,7 +167,8 @@ def test_gradients_are_finite_and_reach_every_parameter(mechanism, parents):
 
 def test_the_linear_form_is_the_law(name, mechanism, parents):
     form = mechanism.linear_form()
-    assert (form is not None) == (name == "gaussian" or (name.startswith("gaussian") and not parents.shape[1]))
+    is_root = parents.shape[1] == 0
+    assert (form is not None) == (name == "gaussian" or (is_root and name.startswith("gaussian")))
     if form is None:
         return
     x = numbers()

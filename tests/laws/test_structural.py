@@ -115,7 +115,7 @@ def test_a_counterfactual_without_clamps_is_the_factual(model, noise):
 
 
 def test_two_interventions_reach_across_an_untouched_mediator():
-    # causalflows abducts the mediator before the second intervention and gets this wrong.
+    # causalflows 0.1.0 takes u_c from the mediator before do(a), so that c misses its value.
     model = line(CausalGraph.read("a -> m; m -> c; c -> e"))
     factual = torch.tensor([[0.5, 2.0, -1.0, 4.0]])  # u = (0.5, 1.5, −3, 5)
     clamps = {0: torch.tensor(3.0), 2: torch.tensor(1.0)}

@@ -1,0 +1,72 @@
+"""The house rules that a machine can check."""
+
+import ast
+import tokenize
+from pathlib import Path
+
+import pytest
+
+import misscnf
+
+HOUSE = Path(misscnf.__file__).parent
+MODULES = {str(path.relative_to(HOUSE)): path for path in sorted(HOUSE.rglob("*.py"))}
+
+
+@pytest.fixture(params=MODULES)
+def path(request):
+    return MODULES[request.param]
+
+
+def test_the_house_has_modules():
+    assert {"graph.py", "elimination.py", "likelihood.py"} <= MODULES.keys()
+
+
+def test_a_module_opens_with_its_idea(path):
+    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+
+
+def test_a_module_says_what_is_public(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    if path.name == "__init__.py" and len(tree.body) == 1:
+        return  # a package with nothing but its docstring has nothing to say
+    targets = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+    assert "__all__" in [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def test_what_is_public_exists(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    (public,) = [
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ] or [[]]
+    assert len(set(public)) == len(public)
+    assert set(public) <= _defined(tree)
+
+
+def _defined(tree):
+    names = set()
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+    return names
+
+
+def test_a_module_fits_in_400_lines(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+
+
+def test_nothing_is_called_mask(path):
+    with tokenize.open(path) as file:
+        names = [t for t in tokenize.generate_tokens(file.readline) if t.type == tokenize.NAME]
+    called = [f"{t.string} (line {t.start[0]})" for t in names if _is_mask(t.string)]
+    assert not called, f"say `observed`: {', '.join(called)}"
+
+
+def _is_mask(name):
+    return not {"mask", "masks", "masked"}.isdisjoint(name.lower().split("_"))
