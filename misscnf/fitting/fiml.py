@@ -27,10 +27,12 @@ from misscnf.graph import CausalGraph
 __all__ = ["LinearFit", "fit_linear"]
 
 LOG_TWO_PI = math.log(2.0 * math.pi)
-SMALLEST_LOG_SCALE = math.log(1e-6)
+SMALLEST_LOG_SCALE = math.log(1e-4)
+"""A column that its parents determine exactly has no density; its scale ends here, of its own."""
 UNSEEN_SLOPE = 0.3
 """Where a parent and a child are never seen together, the data give no slope to start from."""
 ENTRIES_AT_ONCE = 2**22
+OUT_OF_REACH = 1e10
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,10 @@ def fit_linear(graph: CausalGraph, values: Tensor, observed: Tensor) -> LinearFi
     def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
         point = torch.from_numpy(vector).requires_grad_()
         mean, covariance = coordinates.moments(point)
-        log_prob, by_mean, by_covariance = _log_likelihood(moments, mean, covariance)
+        try:
+            log_prob, by_mean, by_covariance = _log_likelihood(moments, mean, covariance)
+        except torch.linalg.LinAlgError:  # a step too far: the line search comes back
+            return OUT_OF_REACH, np.zeros_like(vector)
         torch.autograd.backward([mean, covariance], [-by_mean / rows, -by_covariance / rows])
         gradient = point.grad if point.grad is not None else torch.zeros_like(point)
         return -log_prob / rows, gradient.numpy()

@@ -115,4 +115,4 @@ def _outward(knots: _Knots, effort: Effort) -> Tensor:
 def _beyond(knots: _Knots, outward: Tensor, fractions: Tensor) -> Tensor:
     """Returns points that fill another window on the outer side of the points so far, (C, K)."""
     end = torch.where(outward > 0, knots.points.amax(1), knots.points.amin(1))
-    return end[:, None] + outward[:, None] * 2.0 * HALF_WINDOW * fractions
+    return end[:, None] + 2.0 * HALF_WINDOW * outward[:, None].to(fractions) * fractions

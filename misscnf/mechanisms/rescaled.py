@@ -2,7 +2,7 @@ r"""A mechanism in other units: the same law, with its value and its parents res
 
 With z = (x − location) / scale for the node and each of its parents, a mechanism of z is one of x:
 
-    log p(x | parents) = log p(z | z_parents) − log scale,   x = location + scale · f(u; z_parents).
+    log p(x | parents) = log p(z | z_parents) − log scale,  x = location + scale · f(u; z_parents).
 
 So a model of standardised columns can be asked in the user's units, like the true SCM.
 """

@@ -20,17 +20,17 @@ MECHANISMS = {
 """Name → constructor from the number of parents."""
 
 
-def randomised(mechanism, generator, size=1.0):
-    """Draws all parameters: weights N(0, size²/fan-in), biases N(0, ½²)."""
+def randomised(mechanism, generator, size=1.0, spread=0.5):
+    """Draws all parameters: weights N(0, size²/fan-in), biases N(0, spread²)."""
     with torch.no_grad():
         for parameter in mechanism.parameters():
-            spread = size / parameter.shape[1] ** 0.5 if parameter.dim() == 2 else 0.5
-            parameter.copy_(spread * torch.randn(parameter.shape, generator=generator))
+            scale = size / parameter.shape[1] ** 0.5 if parameter.dim() == 2 else spread
+            parameter.copy_(scale * torch.randn(parameter.shape, generator=generator))
     return mechanism
 
 
-def random_model(graph, make, seed, size=1.0):
+def random_model(graph, make, seed, size=1.0, spread=0.5):
     """A model whose nodes all have one kind of mechanism, with random parameters."""
     generator = torch.Generator().manual_seed(seed)
-    mechanisms = [randomised(make(len(p)), generator, size) for p in graph.parents]
+    mechanisms = [randomised(make(len(p)), generator, size, spread) for p in graph.parents]
     return StructuralModel(graph, mechanisms).requires_grad_(requires_grad=False)

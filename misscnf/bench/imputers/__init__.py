@@ -1,0 +1,68 @@
+"""The rivals that impute first, one a file; `load_imputer` builds one by its name.
+
+To add one, write the class (`contract`) and add a line to `IMPUTERS`: every law in
+tests/bench/test_imputers.py then holds or fails for it by name. KPI, DiffPuter and O-MIRACLE have
+their place in this table too, once they are written.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+
+from misscnf.bench.imputers.by_path import ByPath
+from misscnf.bench.imputers.contract import ImpossibleError, Imputer
+from misscnf.bench.imputers.knn import Knn
+from misscnf.bench.imputers.listwise import complete_rows
+from misscnf.bench.imputers.mean import Mean
+from misscnf.bench.imputers.mice import Mice
+from misscnf.bench.imputers.mice_forest import MiceForest
+from misscnf.bench.imputers.miss_forest import MissForest
+from misscnf.errors import InputError
+
+__all__ = [
+    "load_imputer",
+    "complete_rows",
+    "IMPUTERS",
+    "Imputer",
+    "ImpossibleError",
+    "Mean",
+    "Mice",
+    "MissForest",
+    "Knn",
+    "MiceForest",
+    "ByPath",
+]
+
+IMPUTERS: dict[str, Callable[[], Imputer]] = {
+    "mean": Mean,
+    "mice": Mice,
+    "missforest": lambda: MissForest("paper"),
+    "missforest_stekhoven": lambda: MissForest("stekhoven"),
+    "knn": Knn,
+    "mice_forest": MiceForest,
+}
+"""Every imputer by its name."""
+
+
+def load_imputer(name: str) -> Imputer:
+    """Builds an imputer.
+
+    Arguments:
+        name: A key of `IMPUTERS`, or the path "package.module:Class" of any class with `fit` and
+            `transform`.
+
+    Raises:
+        InputError: If there is no such imputer.
+
+    Example:
+        >>> type(load_imputer("sklearn.impute:KNNImputer")).__name__
+        'ByPath'
+    """
+    if name in IMPUTERS:
+        return IMPUTERS[name]()
+    if ":" in name:
+        return ByPath(name)
+    close = difflib.get_close_matches(name, IMPUTERS)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(IMPUTERS)}."
+    raise InputError(f"there is no imputer {name!r}; {hint}")

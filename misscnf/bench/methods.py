@@ -1,0 +1,140 @@
+r"""The methods by name: each turns tables with holes into a fitted flow.
+
+The flow is the same for all of them, in shape and in budget. `misscnf` shows it the table as it
+is; every rival makes the table complete first, by an imputer fitted to the training rows and
+applied to validation rows too, or by leaving rows out; `full` is shown what was lost.
+
+To add a rival, add an imputer to `misscnf.bench.imputers`; any class with scikit-learn's `fit` and
+`transform` serves without, as ``sklearn:package.module:Class``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from misscnf.bench.data import Tables
+from misscnf.bench.imputers import (
+    IMPUTERS,
+    ByPath,
+    ImpossibleError,
+    Imputer,
+    complete_rows,
+)
+from misscnf.errors import InputError
+from misscnf.estimator import MissCNF
+from misscnf.graph import CausalGraph
+
+__all__ = ["METHODS", "Method", "Flow", "load_method", "PLACES"]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The flow that every method fits."""
+
+    graph: CausalGraph
+    """The causal graph."""
+    preset: str = "auto"
+    """A preset of `MissCNF`."""
+    seed: int = 0
+    """Where randomness starts."""
+    settings: Mapping[str, Any] | None = None
+    """Changes to the preset."""
+    checkpoint: Path | None = None
+    """A directory that lets an interrupted fit go on."""
+
+    def fit(self, train: pd.DataFrame, validation: pd.DataFrame | float) -> MissCNF:
+        """Fits the flow to a table, by the likelihood of what its rows show."""
+        model = MissCNF(
+            self.graph,
+            self.preset,
+            seed=self.seed,
+            settings=dict(self.settings or {}),
+            progress=False,
+        )
+        resumed = self.checkpoint is not None and self.checkpoint.exists()
+        try:
+            return model.fit(train, validation=validation, checkpoint=self.checkpoint)
+        except InputError:
+            if not resumed or self.checkpoint is None:
+                raise
+        # What was left behind belongs to another version of the code or of the table.
+        shutil.rmtree(self.checkpoint, ignore_errors=True)
+        return model.fit(train, validation=validation, checkpoint=self.checkpoint)
+
+
+Method = Callable[[Tables, Flow], MissCNF]
+"""Takes the tables of a trial and the flow, and returns it fitted."""
+
+
+def as_it_is(tables: Tables, flow: Flow) -> MissCNF:
+    """Fits the flow to the table with its holes: the paper's method."""
+    return flow.fit(tables.train, tables.validation)
+
+
+def nothing_lost(tables: Tables, flow: Flow) -> MissCNF:
+    """Fits the flow to the table before anything was lost: the reference."""
+    return flow.fit(tables.complete_train, tables.complete_validation)
+
+
+def complete_rows_only(tables: Tables, flow: Flow) -> MissCNF:
+    """Fits the flow to the rows without holes; a tenth of them validate if no other can."""
+    train = complete_rows(tables.train)
+    validation: pd.DataFrame | float = 0.1
+    with contextlib.suppress(ImpossibleError):
+        validation = complete_rows(tables.validation)
+    return flow.fit(train, validation)
+
+
+def impute_then_fit(make: Callable[[], Imputer]) -> Method:
+    """Returns the method that completes both tables first."""
+
+    def method(tables: Tables, flow: Flow) -> MissCNF:
+        imputer = make().fit(tables.train, seed=flow.seed)
+        return flow.fit(imputer.complete(tables.train), imputer.complete(tables.validation))
+
+    return method
+
+
+METHODS: dict[str, Method] = {
+    "misscnf": as_it_is,
+    "full": nothing_lost,
+    "listwise": complete_rows_only,
+    **{name: impute_then_fit(make) for name, make in IMPUTERS.items()},
+}
+"""Every method by its name."""
+
+PLACES = ("kpi", "diffputer", "omiracle", "miracle")
+"""Methods of the paper that cannot run yet."""
+
+
+def load_method(name: str) -> Method:
+    """Returns a method.
+
+    Arguments:
+        name: A key of `METHODS`, or ``sklearn:package.module:Class``.
+
+    Raises:
+        InputError: If there is no such method, or it cannot run yet.
+    """
+    if name in METHODS:
+        return METHODS[name]
+    if name.startswith("sklearn:"):
+        path = name.removeprefix("sklearn:")
+        ByPath(path)  # refuses what cannot be imported, before anything runs
+        return impute_then_fit(lambda: ByPath(path))
+    if name in PLACES:
+        raise InputError(
+            f"--method: {name} cannot run yet, only its printed numbers are here; "
+            f"the methods that run are {', '.join(METHODS)}."
+        )
+    close = difflib.get_close_matches(name, [*METHODS, *PLACES])
+    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(METHODS)}."
+    raise InputError(f"--method: there is no {name!r}; {hint}")
