@@ -106,8 +106,9 @@ def _own_digest(content: Mapping[str, Any]) -> str:
 
 def _read_json(source: Path) -> dict[str, Any]:
     path = source / ABOUT
+    data = _read_bytes(path)
     try:
-        content = json.loads(_read_bytes(path))
+        content = json.loads(data)
     except ValueError as error:
         raise _refuse(path, "is not readable as JSON") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:

@@ -29,7 +29,9 @@ def test_a_module_says_what_is_public(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     if path.name == "__init__.py" and len(tree.body) == 1:
         return  # a package with nothing but its docstring has nothing to say
-    targets = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+    targets = [
+        target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets
+    ]
     assert "__all__" in [target.id for target in targets if isinstance(target, ast.Name)]
 
 

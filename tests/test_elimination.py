@@ -166,7 +166,9 @@ def test_rows_of_one_pattern_share_it_and_the_input_is_kept():
     before = observed.clone()
     plan = Plan.make(graph, observed, clamped=[0])
     assert torch.equal(observed, before)
-    distinct = {tuple(row) for row in torch.cat([observed[:, :1] | True, observed[:, 1:]], 1).tolist()}
+    distinct = {
+        tuple(row) for row in torch.cat([observed[:, :1] | True, observed[:, 1:]], 1).tolist()
+    }
     assert len(plan.observed) == len(distinct)
 
 
@@ -175,7 +177,9 @@ def test_free_factors_are_sorted_by_node_and_complete():
     observed = all_patterns(len(graph))
     nodes, rows = Plan.make(graph, observed).free_factors()
     assert (nodes.diff() >= 0).all()
-    expected = {(i, n) for n, row in enumerate(observed.tolist()) for i in brute_force(graph, row)[1]}
+    expected = {
+        (i, n) for n, row in enumerate(observed.tolist()) for i in brute_force(graph, row)[1]
+    }
     found = list(zip(nodes.tolist(), rows.tolist(), strict=True))
     assert len(found) == len(set(found))
     assert set(found) == expected

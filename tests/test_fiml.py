@@ -116,5 +116,7 @@ def test_a_pair_never_seen_together_does_not_stop_at_zero_slopes():
 
 def test_a_deterministic_column_ends_at_the_smallest_scale():
     x = torch.randn(200, 1, generator=derive_generator(1))
-    fit = fit_linear(CausalGraph.read("a -> b"), torch.cat([x, 2 * x], 1), torch.ones(200, 2).bool())
+    fit = fit_linear(
+        CausalGraph.read("a -> b"), torch.cat([x, 2 * x], 1), torch.ones(200, 2).bool()
+    )
     assert 0 < fit.scales[1] < 1e-3

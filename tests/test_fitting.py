@@ -211,7 +211,9 @@ def test_a_fit_killed_by_kill_9_resumes_to_the_same_bits(tmp_path):
     assert 5 <= _epochs(state) < 60, "the fit was not killed in the middle"
     assert not (tmp_path / "resumed").exists()
     subprocess.run(command("killed", "resumed"), check=True)
-    saved = [(tmp_path / name / "parameters.safetensors").read_bytes() for name in ("whole", "resumed")]
+    saved = [
+        (tmp_path / name / "parameters.safetensors").read_bytes() for name in ("whole", "resumed")
+    ]
     assert saved[0] == saved[1]
 
 

@@ -253,7 +253,8 @@ def local_kl(
     x = _read_rows(test, truth.graph)
     error = (_clamped(truth.log_prob(x)) - _clamped(model.log_prob(x))).numpy()
     place = x[:, truth.graph.index(cut)].numpy()
-    edges = np.linspace(*np.quantile(place, (0.01, 0.99)), bins + 1)
+    low, high = np.quantile(place, (0.01, 0.99))
+    edges = np.linspace(low, high, bins + 1)
     within = (place >= edges[0]) & (place <= edges[-1])
     # The last bin holds its right edge too.
     which = np.minimum(np.searchsorted(edges, place[within], side="right") - 1, bins - 1)

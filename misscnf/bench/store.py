@@ -125,7 +125,10 @@ class Store:
                 continue
             try:
                 record = dict(zip(header, fields, strict=True))
-                yield {**{name: record[name] or None for name in COLUMNS}, "id": _id(record)}
+                yield {
+                    **{name: record[name] or None for name in COLUMNS},
+                    "id": Trial.of(record).id,
+                }
             except (KeyError, ValueError) as error:
                 raise InputError(
                     f"line {number} of {str(path)!r} is not a row: {error}."
@@ -148,14 +151,6 @@ def _text(cells: Any) -> bytes:  # noqa: ANN401
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerow(cells)
     return buffer.getvalue().encode()
-
-
-def _id(record: Mapping[str, str]) -> str:
-    """Returns the id of the trial that a row is about."""
-    counts = {name: int(record[name]) for name in ("draws", "rows", "epochs") if record[name]}
-    rate = float(record["rate"]) if record["rate"] else None
-    names = {name: record[name] for name in ("suite", "scm", "mechanism", "method", "preset")}
-    return Trial(**names, rate=rate, seed=int(record["seed"]), **counts).id
 
 
 @contextlib.contextmanager

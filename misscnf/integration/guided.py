@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -27,7 +28,7 @@ from misscnf.structural import StructuralModel
 
 __all__ = ["guided_draws"]
 
-PRIOR_SHARE = 1 / 8
+PRIOR_SHARE = 1 / 32
 """α: so many of the points still come from the prior."""
 INFLATION = 1.2
 """Guides are a little wider than what they follow: too wide costs less than too narrow."""
@@ -96,13 +97,12 @@ def _propose(
     scores = random_scores(components, effort, generator, like)
     if guide is None:
         return scores, scores.new_zeros(scores.shape[:2])
-    # A fixed share of every randomisation stays with the prior.
-    parts = scores.unflatten(1, (effort.replicates, effort.draws))
-    own = max(1, round(PRIOR_SHARE * effort.draws))
-    kept, moved = parts[:, :, :own], parts[:, :, own:]
-    moved = guide.points(moved.flatten(1, 2)).unflatten(1, (effort.replicates, -1))
-    points = torch.cat([kept, moved], dim=2).flatten(1, 2)
-    share = own / effort.draws
+    # A set of its own for the prior, smaller by PRIOR_SHARE: parts of one set are not even.
+    fewer = replace(effort, draws=max(1, round(PRIOR_SHARE * effort.draws)))
+    kept = random_scores(components, fewer, generator, like)
+    parts = [part.unflatten(1, (effort.replicates, -1)) for part in (guide.points(scores), kept)]
+    points = torch.cat(parts, dim=2).flatten(1, 2)
+    share = fewer.draws / (fewer.draws + effort.draws)
     log_prior = standard_normal_log_prob(points).sum(-1)
     log_guide = guide.log_density(points)
     log_q = torch.logaddexp(math.log(share) + log_prior, math.log1p(-share) + log_guide)

@@ -2,7 +2,7 @@
 
 import torch
 
-from misscnf.mechanisms import Affine, Gaussian, Spline
+from misscnf.mechanisms import Affine, Gaussian, Rescaled, Spline
 from misscnf.structural import StructuralModel
 
 MECHANISMS = {
@@ -16,6 +16,8 @@ MECHANISMS = {
     "spline, network shape": lambda p: Spline(p, (8,), None, (8,)),
     "affine": lambda p: Affine(p),
     "affine, linear": lambda p: Affine(p, ()),
+    "rescaled gaussian": lambda p: Rescaled(Gaussian(p), 5.0, 3.0, [2.0] * p, [0.5] * p),
+    "rescaled spline": lambda p: Rescaled(Spline(p, (8,)), -5.0, 0.3, [2.0] * p, [4.0] * p),
 }
 """Name → constructor from the number of parents."""
 

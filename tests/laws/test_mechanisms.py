@@ -9,7 +9,8 @@ import torch
 from mechanisms import MECHANISMS, randomised
 
 import misscnf.mechanisms
-from misscnf.mechanisms import standard_normal_log_prob
+from misscnf.errors import InputError
+from misscnf.mechanisms import Rescaled, standard_normal_log_prob
 
 ROWS = 64
 FAR = torch.tensor([-1e3, -30.0, 30.0, 1e3], dtype=torch.float64)
@@ -46,7 +47,7 @@ def full(parents, n):
 
 def test_the_table_covers_every_registered_mechanism():
     made = {type(make(1)) for make in MECHANISMS.values()}
-    assert made == set(misscnf.mechanisms.MECHANISMS.values())
+    assert made == {*misscnf.mechanisms.MECHANISMS.values(), Rescaled}
 
 
 def test_generate_inverts_abduct(mechanism, parents):
@@ -123,6 +124,10 @@ def test_evidence_of_a_row_is_shared_by_its_drawn_parents(mechanism, parents):
     torch.testing.assert_close(mechanism.log_prob(own, drawn).expand(-1, 5), each)
 
 
+SAVED = [name for name in MECHANISMS if not name.startswith("rescaled")]
+
+
+@pytest.mark.parametrize("name", SAVED)
 def test_a_spec_survives_json_and_rebuilds_the_mechanism(mechanism, parents):
     again = type(mechanism)(**json.loads(json.dumps(mechanism.spec())))
     again.load_state_dict(mechanism.state_dict())
@@ -132,6 +137,7 @@ def test_a_spec_survives_json_and_rebuilds_the_mechanism(mechanism, parents):
         assert torch.equal(getattr(again, verb)(x, pa), getattr(mechanism, verb)(x, pa))
 
 
+@pytest.mark.parametrize("name", SAVED)
 def test_the_same_seed_gives_the_same_start(name, parents):
     def start(seed):
         mechanism = MECHANISMS[name](parents.shape[1])
@@ -142,10 +148,11 @@ def test_the_same_seed_gives_the_same_start(name, parents):
     assert all(torch.equal(first[key], again[key]) for key in first)
     networks = [key for key in first if "weights." in key]
     assert not any(torch.equal(first[key], other[key]) for key in networks)
-    assert bool(networks) == (bool(parents.shape[1]) and ("network" in name or name == "affine"))
+    has_network = "network" in name or name == "affine"
+    assert bool(networks) == (has_network and parents.shape[1] > 0)
 
 
-@pytest.mark.parametrize("name", [name for name in MECHANISMS if name != "affine"])
+@pytest.mark.parametrize("name", [name for name in SAVED if name != "affine"])
 def test_a_mechanism_starts_standard_normal(name, parents):
     mechanism = MECHANISMS[name](parents.shape[1])
     mechanism.initialise(generator())
@@ -167,14 +174,24 @@ def test_gradients_are_finite_and_reach_every_parameter(mechanism, parents):
 
 def test_the_linear_form_is_the_law(name, mechanism, parents):
     form = mechanism.linear_form()
-    is_root = parents.shape[1] == 0
-    assert (form is not None) == (name == "gaussian" or (is_root and name.startswith("gaussian")))
+    is_line = name in ("gaussian", "rescaled gaussian")
+    assert (form is not None) == (is_line or (name.startswith("gaussian") and parents.shape[1] == 0))
     if form is None:
         return
     x = numbers()
     u = (x - form.intercept - (parents @ form.weights)[:, None]) / form.scale
     expected = standard_normal_log_prob(u) - form.scale.log()
     torch.testing.assert_close(mechanism.log_prob(x, full(parents, 20)), expected)
+
+
+def test_a_rescaled_mechanism_is_the_base_in_other_units():
+    mechanism = MECHANISMS["rescaled gaussian"](1)
+    mechanism.base.set_line(1.0, [2.0], 0.5)
+    # Parent 3 is z = 2, so that the value is 1 + 4 + 0.5 · 2 = 6 in units of 3 from 5.
+    x = mechanism.generate(torch.tensor([2.0]), torch.tensor([[3.0]]))
+    torch.testing.assert_close(x, torch.tensor([23.0]))
+    with pytest.raises(InputError, match="save the model"):
+        mechanism.spec()
 
 
 def test_set_line_sets_the_law():

@@ -1,4 +1,4 @@
-"""Any imputer in the manner of scikit-learn, by its import path, such as `sklearn.impute:KNNImputer`.
+"""Any imputer in the manner of scikit-learn, by its path, such as `sklearn.impute:KNNImputer`.
 
 It needs `fit` and `transform` over matrices with NaN in the holes. So whatever is installed can be
 a rival without a line of code here; the contract is checked on what it returns.

@@ -50,7 +50,8 @@ class Imputer(ABC):
             InputError: If the table is not one of finite numbers.
         """
         values = _read(df, list(df.columns))
-        empty = [str(df.columns[j]) for j in np.flatnonzero(np.isnan(values).all(axis=0))]
+        blank = np.isnan(values).all(axis=0)
+        empty = [str(name) for name, no_value in zip(df.columns, blank, strict=True) if no_value]
         if empty:
             raise ImpossibleError(
                 f"no value of {', '.join(empty)} is known in the {len(df)} rows to learn from, so "

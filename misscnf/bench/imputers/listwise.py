@@ -25,7 +25,7 @@ def complete_rows(df: pd.DataFrame) -> pd.DataFrame:
     rows = df.dropna()
     if rows.empty:
         raise ImpossibleError(
-            f"listwise deletion leaves no row: each of the {len(df)} rows has a hole. Use a method "
-            f"that reads incomplete rows."
+            f"listwise deletion leaves no row: each of the {len(df)} rows has a hole. Use a "
+            f"method that reads incomplete rows."
         )
     return rows

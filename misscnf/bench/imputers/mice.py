@@ -12,13 +12,16 @@ from __future__ import annotations
 
 from typing import final
 
-# Imported for its effect: until scikit-learn drops it, it lets IterativeImputer be imported.
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401
-from sklearn.impute import IterativeImputer
 from sklearn.linear_model import BayesianRidge
 
 from misscnf.bench.imputers.contract import Floats, Imputer
 from misscnf.errors import InputError
+
+try:
+    from sklearn.impute import IterativeImputer
+except ImportError:  # scikit-learn up to 1.9 wants it enabled first
+    from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+    from sklearn.impute import IterativeImputer
 
 __all__ = ["Mice"]
 

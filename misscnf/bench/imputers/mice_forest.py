@@ -3,9 +3,9 @@ r"""MICE with forests: each hole gets a value that a row in the same leaves show
     x_ij ~ uniform over { x_kj : row k shows x_j and shares a leaf with row i in some tree }
 
 counted once for each tree in which they meet: the method "rf" of R's mice, with its settings (10
-trees, leaves of about 5, a third of the columns at each split, 5 rounds, starting from values drawn
-from each column). Draws follow any shape of dependence and noise, where MICE's follow lines and
-MissForest's predictions have no noise at all. Not in the paper.
+trees, leaves of about 5, a third of the columns at each split, 5 rounds, which start from values
+drawn from each column). Draws follow any shape of dependence and noise, where MICE's follow lines
+and MissForest's predictions have no noise at all. Not in the paper.
 
 References:
     Doove, van Buuren and Dusseldorp, Recursive partitioning for missing data imputation in the

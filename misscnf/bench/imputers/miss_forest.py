@@ -11,9 +11,9 @@ Two presets differ in the forest, the order of columns and the rule that ends it
   completion before that one.
 - "paper", what the library that the paper names does with the paper's settings: trees of depth 3,
   columns as they come, up to 100 sweeps. It ends after 6 sweeps in a row in which the best
-  cross-validated R² seen, summed over the first two incomplete columns, has not grown. (The paper's
-  10 trees never reach that library's forest: it has 100. A prediction is a mean of observed
-  values, so its clipping to their range changes nothing and is left out.)
+  cross-validated R² seen, summed over the first two incomplete columns, has not grown. (The
+  paper's 10 trees never reach that library's forest: it has 100. A prediction is a mean of
+  observed values, so its clipping to their range changes nothing and is left out.)
 
 References:
     Stekhoven and Bühlmann, MissForest: non-parametric missing value imputation for mixed-type
@@ -93,8 +93,9 @@ class MissForest(Imputer):
         self._seed, self._seen, self._lost = seed, values, np.isnan(values)
         self._means = np.nanmean(values, axis=0)
         self._best: dict[int, float] = {}
+        self._forests: Forests = {}
         start = means_filled(values, self._means)
-        self._completed, self._forests, self._sweeps = start, {}, 0
+        self._completed, self._sweeps = start, 0
         if self._lost.any() and self.settings.stop == "change":
             self._until_change_grows(start)
         elif self._lost.any():

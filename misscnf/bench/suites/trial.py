@@ -10,6 +10,7 @@ and is its key in a store, the name of its files and an argument of `misscnf ben
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -21,6 +22,7 @@ COMPLETE = "complete"
 """The mechanism of trials that lose nothing."""
 
 _NOTHING = "none"
+_WORDS = ("suite", "scm", "mechanism", "rate", "method", "preset", "seed")
 _OPTIONS = ("draws", "rows", "epochs")
 
 
@@ -71,19 +73,12 @@ class Trial:
             >>> Trial.read("main-chain_lin-mar-0.6-misscnf-auto-7").rate
             0.6
         """
-        suite, scm, mechanism, rate, method, preset, seed, *more = text.split("-") + [""] * 7
+        *words, rest = [*text.split("-", 7), ""][:8]
+        given = dict(zip(_WORDS, words, strict=False))
+        given |= dict(option.partition("=")[::2] for option in rest.split("-") if option)
         try:
-            trial = Trial(
-                suite=suite,
-                scm=scm,
-                mechanism=mechanism,
-                rate=None if rate == _NOTHING else float(rate),
-                method=method,
-                preset=preset,
-                seed=int(seed),
-                **{name: int(value) for name, value in _options(more)},
-            )
-        except (ValueError, TypeError):
+            trial = Trial.of({**given, "rate": given["rate"].removeprefix(_NOTHING)})
+        except (KeyError, ValueError):
             trial = None
         if trial is None or trial.id != text:
             raise InputError(
@@ -91,6 +86,27 @@ class Trial:
                 "main-chain_lin-mar-0.6-misscnf-auto-7."
             )
         return trial
+
+    @staticmethod
+    def of(words: Mapping[str, str]) -> Trial:
+        """Makes a trial of its fields as text, as a CSV has them; empty or left out for None.
+
+        Raises:
+            ValueError: If a number is none.
+            KeyError: If a field is missing that a trial must have.
+        """
+        return Trial(
+            suite=words["suite"],
+            scm=words["scm"],
+            mechanism=words["mechanism"],
+            rate=float(words["rate"]) if words["rate"] else None,
+            method=words["method"],
+            preset=words["preset"],
+            seed=int(words["seed"]),
+            draws=_count(words.get("draws")),
+            rows=_count(words.get("rows")),
+            epochs=_count(words.get("epochs")),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields by name."""
@@ -107,6 +123,5 @@ class Trial:
         ]
 
 
-def _options(parts: list[str]) -> list[tuple[str, str]]:
-    pairs = [part.partition("=") for part in parts if part]
-    return [(name, value) for name, _, value in pairs]
+def _count(text: str | None) -> int | None:
+    return int(text) if text else None
