@@ -50,7 +50,9 @@ def grid_log_prob(model, x, observed, points=97, reach=8.5):
     closure = sorted(model.graph.ancestral_closure(observed.nonzero()[:, 0].tolist()))
     hidden = [i for i in closure if not observed[i]]
     axis = torch.linspace(-reach, reach, points)
-    noise = torch.stack(torch.meshgrid([axis] * len(hidden), indexing="ij"), -1) if hidden else axis
+    noise = (
+        torch.stack(torch.meshgrid([axis] * len(hidden), indexing="ij"), -1) if hidden else axis
+    )
     noise = noise.reshape(-1, len(hidden)) if hidden else torch.zeros(1, 0)
     columns = {i: x[i].expand(len(noise)) for i in closure if observed[i]}
     log_f = torch.full((len(noise),), len(hidden) * math.log(axis[1] - axis[0]))

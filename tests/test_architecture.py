@@ -29,33 +29,33 @@ def test_a_module_says_what_is_public(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     if path.name == "__init__.py" and len(tree.body) == 1:
         return  # a package with nothing but its docstring has nothing to say
-    targets = [
-        target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets
-    ]
-    assert "__all__" in [target.id for target in targets if isinstance(target, ast.Name)]
+    assert "__all__" in _defined(tree)
 
 
 def test_what_is_public_exists(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    (public,) = [
-        ast.literal_eval(node.value)
-        for node in tree.body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-    ] or [[]]
+    values = [node.value for node in tree.body if _targets(node) == ["__all__"]]
+    public = ast.literal_eval(values[0]) if values else []
     assert len(set(public)) == len(public)
     assert set(public) <= _defined(tree)
+
+
+def _targets(node):
+    """The names that a statement assigns to."""
+    if not isinstance(node, ast.Assign | ast.AnnAssign):
+        return []
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return [n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
 
 
 def _defined(tree):
     names = set()
     for node in tree.body:
+        names.update(_targets(node))
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
             names.add(node.name)
         elif isinstance(node, ast.Import | ast.ImportFrom):
             names |= {alias.asname or alias.name for alias in node.names}
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names |= {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
     return names
 
 

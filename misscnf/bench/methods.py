@@ -128,7 +128,10 @@ def load_method(name: str) -> Method:
         return METHODS[name]
     if name.startswith("sklearn:"):
         path = name.removeprefix("sklearn:")
-        ByPath(path)  # refuses what cannot be imported, before anything runs
+        try:
+            ByPath(path)
+        except InputError as error:
+            raise InputError(f"--method: {error}") from error
         return impute_then_fit(lambda: ByPath(path))
     if name in PLACES:
         raise InputError(

@@ -63,8 +63,7 @@ FLOOR = -1e4
 """Log-densities are clamped from below here, so that no average is infinite."""
 
 PERCENTILES = (0.25, 0.5, 0.75)
-ROWS_FOR_PERCENTILES = 5_000
-ROWS_AN_ARM = 10_000
+ROWS_FOR_PERCENTILES, ROWS_AN_ARM = 5_000, 10_000
 
 
 @torch.no_grad()
@@ -357,10 +356,8 @@ def _drawn_effect(
 ) -> Tensor:
     """Returns E[X | do(b)] − E[X | do(a)] from rows drawn for each arm, (d,)."""
     shape = (ROWS_AN_ARM, len(model.graph))
-    means = []
-    for level in (a, b):
-        noise = torch.randn(shape, generator=generator, dtype=torch.float64)
-        means.append(_held(model, noise, node, level).mean(0))
+    arms = (torch.randn(shape, generator=generator, dtype=torch.float64) for _ in range(2))
+    means = [_held(model, u, node, at).mean(0) for u, at in zip(arms, (a, b), strict=True)]
     return means[1] - means[0]
 
 

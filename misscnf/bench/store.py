@@ -82,19 +82,16 @@ class Store:
             newest.pop(record["id"], None)  # so that the newest also comes last
             newest[record["id"]] = record
         frame = pd.DataFrame(list(newest.values()), columns=["id", *COLUMNS]).set_index("id")
-        for name in (*NUMBERS, "rate"):
-            frame[name] = pd.to_numeric(frame[name]).astype("float64")
-        for name in ("seed", "draws", "rows", "epochs"):
-            frame[name] = pd.to_numeric(frame[name]).astype("Int64")
-        return frame
+        return _typed(frame)
 
     def curves(self, suite: str) -> pd.DataFrame:
         """Returns all curves of a suite below one another, with the columns of their trials."""
         parts = []
         for path in sorted((self.folder / "curves").glob(f"{suite}-*.csv")):
             trial = Trial.read(path.name.removesuffix(".csv"))
-            parts.append(pd.read_csv(path).assign(**trial.to_dict()))
-        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(KEY))
+            parts.append(_typed(pd.read_csv(path).assign(**trial.to_dict())))
+        frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(KEY))
+        return _typed(frame)
 
     def _append(self, suite: str, line: bytes) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -133,6 +130,14 @@ class Store:
                 raise InputError(
                     f"line {number} of {str(path)!r} is not a row: {error}."
                 ) from error
+
+
+def _typed(frame: pd.DataFrame) -> pd.DataFrame:
+    for name in frame.columns.intersection(["rate", *NUMBERS]):
+        frame[name] = pd.to_numeric(frame[name]).astype("float64")
+    for name in frame.columns.intersection(["seed", "draws", "rows", "epochs"]):
+        frame[name] = pd.to_numeric(frame[name]).astype("Int64")
+    return frame
 
 
 def _line(row: Mapping[str, Any]) -> bytes:

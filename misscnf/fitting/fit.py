@@ -23,6 +23,7 @@ from misscnf.fitting.fiml import LinearFit, fit_linear
 from misscnf.fitting.loop import Rows, Trainer, Watcher
 from misscnf.fitting.settings import Settings, Shape
 from misscnf.graph import CausalGraph
+from misscnf.integration import Effort
 from misscnf.likelihood import observed_log_prob
 from misscnf.mechanisms import Gaussian, Spline
 from misscnf.structural import StructuralModel
@@ -34,6 +35,8 @@ logger = logging.getLogger("misscnf")
 FEWEST_TO_COMPARE = 20
 """With fewer held-out rows, no comparison is worth its noise, and the linear model stays."""
 ERRORS_TO_BEAT = 2.0
+COMPARISON = Effort(draws=256, effective=64.0, limit=2048)
+"""The spread between rows is far larger than what these draws leave."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,8 @@ def _compare(
     for model in (network, line):
         rows = Rows.of(model, *validation, joint=False)
         generator = derive_generator(seed, "compare")
-        log_probs.append(observed_log_prob(model, rows.values, rows.plan, generator).log_prob)
+        found = observed_log_prob(model, rows.values, rows.plan, generator, COMPARISON)
+        log_probs.append(found.log_prob)
     gain = log_probs[0] - log_probs[1]
     error = gain.std() / len(gain) ** 0.5
     return {"gain": float(gain.mean()), "standard_error": float(error)}

@@ -81,7 +81,7 @@ class Settings:
     """Posterior draws of a row that are differentiated by the Fisher gradient."""
     effort: Effort = field(default_factory=Effort)
     """How hard a step works on what is hidden."""
-    validation_effort: Effort = field(default_factory=lambda: Effort(draws=64))
+    validation_effort: Effort = field(default_factory=lambda: Effort(draws=128))
     """How hard the evaluation after each epoch works."""
     joint: bool = False
     """Whether all that is hidden in a row is averaged jointly, as Algorithm 1 prints it."""

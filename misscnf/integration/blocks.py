@@ -31,7 +31,7 @@ SMALLEST_STATED_ERROR = 1e-9
 class Effort:
     """How hard to work on what cannot be integrated in closed form."""
 
-    draws: int = 32
+    draws: int = 64
     """Points in one randomisation."""
     replicates: int = 1
     """Independent randomisations; the standard error needs several."""

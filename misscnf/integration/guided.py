@@ -82,7 +82,7 @@ def guided_draws(
         part = components.select(keep)
         used = points[keep][..., : int(part.size.max())]
         better = _fit_guide(part, used, block.log_weight[keep])
-        more = effort.doubled()
+        more = effort if guide is None else effort.doubled()  # the first guide gets a chance
         yield from guided_draws(model, values, part, more, generator, accept, better)
 
 
@@ -137,7 +137,7 @@ def _temper(log_weight: Tensor, size: Tensor) -> Tensor:
     if whole.all():
         return log_weight
     low, high = torch.zeros_like(log_weight[:, :1]), torch.ones_like(log_weight[:, :1])
-    for _ in range(20):
+    for _ in range(10):
         middle = 0.5 * (low + high)
         flat_enough = (effective_draws(middle * log_weight) >= enough)[:, None]
         low, high = torch.where(flat_enough, middle, low), torch.where(flat_enough, high, middle)

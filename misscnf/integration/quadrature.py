@@ -62,6 +62,7 @@ def quadrature(
     hidden, log_evidence = Sweep(model, values, components)(points[components.cell_component])
     log_target = log_evidence + standard_normal_log_prob(points)
     block = WeightedDraws(components, hidden, log_target - log_q, effort.replicates)
+    more = effort if knots is None else effort.doubled()  # better places before more points
     if knots is not None:
         points = torch.cat([knots.points, points], dim=1)
         log_target = torch.cat([knots.log_target, log_target], dim=1)
@@ -74,9 +75,7 @@ def quadrature(
         yield block.select(done, short)
     for keep in chunks(components, ~done, effort):
         part = components.select(keep)
-        yield from quadrature(
-            model, values, part, effort.doubled(), generator, accept, knots.select(keep)
-        )
+        yield from quadrature(model, values, part, more, generator, accept, knots.select(keep))
 
 
 def _propose(
@@ -96,9 +95,9 @@ def _propose(
 
 
 def _fractions(count: int, effort: Effort, generator: torch.Generator, like: Tensor) -> Tensor:
-    """Returns shifted, equally spaced fractions, (C, K): one number needs half the draws."""
+    """Returns shifted, equally spaced fractions, (C, K): a quarter of the draws suffices."""
     shifts = uniform_numbers((count, effort.replicates, 1), generator, like)
-    return shifted_points(max(16, effort.draws // 2), shifts).flatten(1)
+    return shifted_points(max(16, effort.draws // 4), shifts).flatten(1)
 
 
 def _outward(knots: _Knots, effort: Effort) -> Tensor:

@@ -1,4 +1,4 @@
-"""Draws of what is hidden: calibrated, exact where the posterior is known, and nothing else moved."""
+"""Draws of what is hidden: calibrated, exact where the law is known, and nothing else moved."""
 
 import math
 from dataclasses import replace

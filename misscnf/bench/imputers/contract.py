@@ -50,8 +50,8 @@ class Imputer(ABC):
             InputError: If the table is not one of finite numbers.
         """
         values = _read(df, list(df.columns))
-        blank = np.isnan(values).all(axis=0)
-        empty = [str(name) for name, no_value in zip(df.columns, blank, strict=True) if no_value]
+        shown = (~np.isnan(values)).sum(axis=0).tolist()
+        empty = [str(name) for name, count in zip(df.columns, shown, strict=True) if not count]
         if empty:
             raise ImpossibleError(
                 f"no value of {', '.join(empty)} is known in the {len(df)} rows to learn from, so "

@@ -111,18 +111,14 @@ def choose(option: str, asked: Iterable[object], known: Iterable[object], whose:
     Raises:
         InputError: If something asked for is not known.
     """
-    names = [_text(value) for value in known]
+    names = _unique([_text(value) for value in known])
     for value in asked:
         text = _text(value)
         if text in names:
             continue
-        close = difflib.get_close_matches(text, names)
-        hint = (
-            f"did you mean {' or '.join(close)}?"
-            if close
-            else f"it has {', '.join(_unique(names))}."
-        )
-        raise InputError(f"--{option}: {whose} has no {text!r}; {hint}")
+        close = [] if isinstance(value, float) else difflib.get_close_matches(text, names)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"it has {', '.join(names)}."
+        raise InputError(f"--{option}: {whose} has no {text}; {hint}")
 
 
 def _settings(
