@@ -26,6 +26,7 @@ __all__ = [
     "shifted_points",
     "normal_scores",
     "Interpolant",
+    "unresolved",
 ]
 
 
@@ -86,7 +87,10 @@ class Interpolant:
 
     Where knots resolve the integrand, its logarithm is nearly straight between them, in the
     tails as in the bulk, and the weights f/q are nearly constant. Where they do not, the density
-    falls from the higher knot no more steeply than `STEEPEST`, and so looks for the peak.
+    falls from the higher knot no more steeply than `STEEPEST`, and so looks for the peak. Two
+    sharp peaks may differ by hundreds of nats at their nearest knots and yet be equally high:
+    while a peak is unresolved, knots are lifted to where its parabola peaks, and all heights
+    flattened.
     """
 
     knots: Tensor
@@ -102,7 +106,7 @@ class Interpolant:
     def through(points: Tensor, log_target: Tensor) -> Interpolant:
         """Interpolates exp(log_target) at unordered points (C, n)."""
         knots, order = points.sort(dim=1)
-        log_height = log_target.gather(1, order)
+        log_height = _flattened(knots, log_target.gather(1, order))
         # Nowhere lower than e^-30 of the peak: a density that is never zero.
         log_height = (log_height - log_height.amax(1, keepdim=True)).clamp(min=-30.0)
         step = log_height.diff(dim=1)
@@ -132,3 +136,45 @@ class Interpolant:
         place = torch.where(rising, 1.0 - s, s)
         points = self.knots.gather(1, piece) + place * width.gather(1, piece)
         return points, self.top.gather(1, piece) - fall * s - torch.log(total)
+
+
+def unresolved(points: Tensor, log_target: Tensor, depth: float) -> Tensor:
+    """Says where some peak that may come within `depth` of the top is not resolved, (C,).
+
+    Arguments:
+        points: (C, n) unordered.
+        log_target: (C, n) log of the integrand at them.
+        depth: Nats below the highest value.
+    """
+    knots, order = points.sort(dim=1)
+    log_height = log_target.gather(1, order)
+    peak, rise, fall = _peaks(knots, log_height)
+    # How high a peak is between its knots is known only to about what it falls beside them.
+    reach = log_height[:, 1:-1] + torch.maximum(rise, fall)
+    high = reach > log_height.amax(1, keepdim=True) - depth
+    return (peak & high & (fall > STEEPEST)).any(1)
+
+
+def _peaks(knots: Tensor, log_height: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Looks at the inner knots, (C, n − 2) each.
+
+    Returns:
+        Whether a knot is a local maximum, how far the parabola through it and its neighbours
+        rises above it, and how much the lesser of both sides falls.
+    """
+    step, width = log_height.diff(dim=1), knots.diff(dim=1).clamp(min=1e-12)
+    left, right = step[:, :-1], -step[:, 1:]
+    a, b = width[:, :-1], width[:, 1:]
+    peak = (left >= 0) & (right >= 0) & (left + right > 0)
+    curvature = (left / a + right / b) / (a + b)
+    slope = (left / a * b - right / b * a) / (a + b)
+    rise = slope**2 / (4.0 * curvature.clamp(min=torch.finfo(knots.dtype).tiny))
+    return peak, torch.where(peak, rise, 0.0), torch.minimum(left, right)
+
+
+def _flattened(knots: Tensor, log_height: Tensor) -> Tensor:
+    """Lifts peaks to their parabolas; then flattens until the sharpest falls by 2 `STEEPEST`."""
+    peak, rise, fall = _peaks(knots, log_height)
+    sharpest = torch.where(peak, fall, 0.0).amax(1, keepdim=True)
+    lifted = torch.cat([log_height[:, :1], log_height[:, 1:-1] + rise, log_height[:, -1:]], dim=1)
+    return lifted * (2.0 * STEEPEST / sharpest.clamp(min=2.0 * STEEPEST))

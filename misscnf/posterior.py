@@ -8,7 +8,7 @@ noise of each completion, paper Corollary 2) and the gradient of the likelihood 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from torch import Tensor
 from misscnf.draws import normal_numbers
 from misscnf.elimination import Plan
 from misscnf.integration import Effort, integrate
-from misscnf.structural import Clamp, StructuralModel
+from misscnf.structural import StructuralModel
 
 __all__ = ["draw_completions", "draw_hidden", "sampling_effort"]
 
@@ -51,23 +51,21 @@ def draw_completions(
     plan: Plan,
     draws: int,
     generator: torch.Generator,
-    clamps: Mapping[int, Clamp] | None = None,
 ) -> Tensor:
     """Fills all unobserved cells of each row.
 
     Arguments:
         model: The structural model.
         values: (N, d) with finite numbers in the holes; clamped nodes hold their clamps.
-        plan: The plan of these rows, made with the same clamped nodes.
+        plan: The plan of these rows, made with the same clamped nodes if there are any.
         draws: Independent completions of each row.
         generator: Where randomness comes from.
-        clamps: Interventions, as values; their nodes count as observed.
 
     Returns:
         (draws, N, d); observed cells are as they were.
     """
     with torch.no_grad():
-        parts = list(_completions(model, values, plan, draws, generator, clamps))
+        parts = list(_completions(model, values, plan, draws, generator))
     return torch.cat(parts, dim=1) if parts else values.expand(draws, *values.shape)
 
 
@@ -77,7 +75,6 @@ def _completions(
     plan: Plan,
     draws: int,
     generator: torch.Generator,
-    clamps: Mapping[int, Clamp] | None,
 ) -> Iterator[Tensor]:
     effort = sampling_effort(draws)
     for rows in torch.arange(len(values), device=values.device).split(ROWS_AT_ONCE):

@@ -1,4 +1,4 @@
-"""Linear-Gaussian fits against lavaan's full-information maximum likelihood, an independent oracle."""
+"""Linear-Gaussian fits against lavaan's full-information maximum likelihood."""
 
 from pathlib import Path
 
@@ -100,7 +100,7 @@ def test_almost_collinear_parents_are_fitted_to_the_regression():
 
 
 def test_a_pair_never_seen_together_does_not_stop_at_zero_slopes():
-    """a → b → c with a and b never together: b's slope on a shows in the correlation of a and c."""
+    """a → b → c, a and b never together: the slope shows in the correlation of a and c."""
     generator = derive_generator(0, "pairs")
     u = torch.randn(4000, 3, generator=generator)
     a = u[:, 0]

@@ -77,7 +77,7 @@ def test_fisher_gradient_is_the_gradient_of_the_closed_form():
 
 
 def test_fisher_gradient_by_draws_is_nearly_that_of_the_closed_form():
-    """Many completions from drawn components: what is left is the bias of self-normalised weights."""
+    """Many completions of drawn components: what is left is the bias of their weights."""
     model = model_of(Shape(hidden=()), scale=0.5)
     values, observed = incomplete_rows()
     plan = Plan.make(GRAPH, observed)
@@ -140,7 +140,7 @@ def symmetric_kl(truth, model):
 
 
 def test_sharp_evidence_by_draws_fits_as_well_as_the_closed_form():
-    """Two-pattern chain_lin: x1 hidden given x2 = 10 x1 − u2, posterior width 0.1 of the prior's."""
+    """Two-pattern chain_lin: x1 hidden given x2 = 10 x1 − u2, a tenth of the prior's width."""
     world = load_scm("chain_lin")
     df = ampute(world.sample(20_000, 0), world.graph, "two_patterns", seed=0)
     drawn = Effort(closed_form=False)

@@ -61,7 +61,7 @@ def rate_grid(summary: pd.DataFrame, rows: pd.DataFrame, metric: str) -> Figure:
             panels.points(ax, x, line, label)
         panels.reference(ax, full.loc[full["scm"] == scm, "mean"])
         ax.set_xticks(range(len(rates)), [f"{100 * rate:g}%" for rate in rates])
-        ax.set_xlim(-0.5, len(rates) - 0.5)
+        ax.set_xlim(-0.5, max(1, len(rates)) - 0.5)
         name = loss_label(mechanism, None).partition(" (")[0]
         ax.set_title(f"{scm_label(scm)}, {name}")
     share_scale(panels.axes, summary)
@@ -92,6 +92,7 @@ def boundary_curves(curves: pd.DataFrame, summary: pd.DataFrame) -> Figure:
     """Draws the local KL by the distance to the boundary of what is seen."""
     scms = [scm for scm in dict.fromkeys(summary["scm"]) if scm in set(curves["scm"])]
     lines = summary[summary["method"] != "full"].drop_duplicates("label")
+    lines = lines.merge(curves[VARIANT].drop_duplicates(), on=VARIANT)
     panels = Panels(len(scms), lines, across=2, size=(4.0, 2.2))
     bins = curves.groupby(["scm", *VARIANT, "seed"], dropna=False).cumcount()
     centre = (curves["left"] + curves["right"]) / 2.0

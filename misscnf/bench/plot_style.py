@@ -58,6 +58,7 @@ REFERENCE: dict[str, Any] = {"color": "#222222", "linestyle": (0, (5, 3)), "line
 
 LOWEST = 1e-4
 """What is below is drawn here on a logarithmic axis: it is noise."""
+INCHES_A_LETTER = 0.075
 DECADE = 10.0
 """Values that span more than this get a logarithmic axis."""
 
@@ -161,7 +162,9 @@ class Panels:
                 handles.append(Line2D([], [], color=look.color, label=label, **style))
         if self._reference_drawn:
             handles.append(Line2D([], [], label="Full data (reference)", **REFERENCE))
-        columns = min(len(handles), max(2, int(self.figure.get_figwidth() / 1.7)))
+        widest = max((len(handle.get_label()) for handle in handles), default=1)
+        fit = int(self.figure.get_figwidth() / (0.7 + INCHES_A_LETTER * widest))
+        columns = max(1, min(len(handles), fit))
         self.figure.legend(handles=handles, loc="outside upper center", ncols=columns)
         self.figure.supxlabel(x_label, fontsize=9)
         self.figure.supylabel(y_label, fontsize=9)

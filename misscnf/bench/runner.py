@@ -65,7 +65,7 @@ def run_trial(trial: Trial, unfinished: Path | None = None) -> Outcome:
     """
     row: dict[str, Any] = {"version": __version__}
     try:
-        with _one_thread(), warnings.catch_warnings():
+        with _same_everywhere(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a row has no place for them
             numbers, curve = _measure(trial, unfinished)
     except ImpossibleError as error:
@@ -169,14 +169,17 @@ def _seconds(fitted: MissCNF, elapsed: float) -> float:
 
 
 @contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
+def _same_everywhere() -> Iterator[None]:
+    """Gives a trial one thread and torch's usual precision, whatever process it runs in."""
+    threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
     torch.set_num_threads(1)
+    torch.set_default_dtype(torch.float32)
     try:
         with threadpool_limits(limits=1):
             yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(threads)
+        torch.set_default_dtype(dtype)
 
 
 def _run_alone(trial: Trial, unfinished: Path | None) -> Outcome:

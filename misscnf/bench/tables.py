@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
@@ -168,7 +168,7 @@ def compare_table(rows: pd.DataFrame, metric: str) -> Table:
         words = (_scm(row), _label(row), *((_draws(row),) if by_draws else ()))
         ours = _cell(row)
         cells = [
-            Cell(ours.mean, ours.std, note=ours.note, partial=ours.partial),
+            replace(ours, mark="reference" if apart else ""),
             Cell(row["printed"], row["printed_std"], kind="printed"),
             Cell(row["ratio"], kind="ratio"),
         ]

@@ -95,7 +95,8 @@ def _complete(
     total, short = 0.0, 0
     for block in integrate(model, values, components, effort, generator):
         c = block.components
-        completed[:, c.cell_row, c.cell_node] = block.draw(completions, generator, even=True).T
+        drawn = block.draw(completions, generator, even=True)
+        completed[:, c.cell_row, c.cell_node] = drawn.T.to(values)
         total += float(block.log_integral().sum())
         short += block.short
     return completed, total, short / len(components)

@@ -102,6 +102,8 @@ class WeightedDraws:
     replicates: int = 1
     short: int = 0
     """How many components got fewer effective draws than asked for."""
+    patchy: bool = False
+    """Whether some stretch of the proposal may be too thin for any of the points to fall on it."""
 
     def log_integral(self) -> Tensor:
         """Returns the log of the mean weight, (C,)."""
@@ -116,6 +118,8 @@ class WeightedDraws:
         means = torch.logsumexp(parts, -1)
         ratio = torch.exp(means - torch.logsumexp(means, -1, keepdim=True)) * self.replicates
         error = ratio.std(-1) / math.sqrt(self.replicates)
+        if self.patchy:  # a stretch with less than 1/K of the mass is missed by K points
+            error = (error**2 + 1.0 / total**2).sqrt()
         return torch.nan_to_num(error, nan=math.inf).clamp(min=SMALLEST_STATED_ERROR)
 
     def effective(self) -> Tensor:
@@ -140,6 +144,7 @@ class WeightedDraws:
             self.log_weight[keep],
             self.replicates,
             short,
+            self.patchy,
         )
 
 

@@ -75,7 +75,8 @@ def closed_form(
         return
     bucket = torch.ceil(torch.log2(components.size.double())).long()
     for exponent in bucket.unique().tolist():
-        yield _block(model, values, components.select(bucket == exponent))
+        # In double precision: sharp evidence on several nodes makes the precision ill-conditioned.
+        yield _block(model, values.double(), components.select(bucket == exponent))
 
 
 def _block(model: StructuralModel, values: Tensor, components: Components) -> GaussianBlock:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from misscnf.draws import Interpolant, shifted_points, uniform_numbers
+from misscnf.draws import Interpolant, shifted_points, uniform_numbers, unresolved
 from misscnf.elimination import Components
 from misscnf.integration.blocks import Accept, Effort, WeightedDraws, chunks
 from misscnf.integration.sweep import Sweep
@@ -58,21 +58,25 @@ def quadrature(
 
     Each round accepts what is good and passes the rest, with its knots, on to the next.
     """
-    points, log_q, whole = _propose(len(components), effort, generator, values, knots)
+    points, log_q = _propose(len(components), effort, generator, values, knots)
     hidden, log_evidence = Sweep(model, values, components)(points[components.cell_component])
     log_target = log_evidence + standard_normal_log_prob(points)
-    block = WeightedDraws(components, hidden, log_target - log_q, effort.replicates)
-    more = effort if knots is None else effort.doubled()  # better places before more points
+    first = knots is None
+    block = WeightedDraws(
+        components, hidden, log_target - log_q, effort.replicates, patchy=not first
+    )
     if knots is not None:
         points = torch.cat([knots.points, points], dim=1)
         log_target = torch.cat([knots.log_target, log_target], dim=1)
     knots = _Knots(points, log_target)
-    done = accept(block) & whole & (_outward(knots, effort) == 0)
+    found = ~unresolved(*knots, _depth(effort)) & (_outward(knots, effort) == 0)
+    done = accept(block) & found
     short = 0
     if effort.draws >= effort.limit:
         short, done = int((~done).sum()), torch.ones_like(done)
     if done.any():
         yield block.select(done, short)
+    more = effort if first else effort.doubled()  # better places before more points
     for keep in chunks(components, ~done, effort):
         part = components.select(keep)
         yield from quadrature(model, values, part, more, generator, accept, knots.select(keep))
@@ -80,18 +84,26 @@ def quadrature(
 
 def _propose(
     count: int, effort: Effort, generator: torch.Generator, like: Tensor, knots: _Knots | None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns points and log q, (C, K), and whether they cover all of the bulk so far, (C,)."""
+) -> tuple[Tensor, Tensor]:
+    """Returns points and log q at them, (C, K) each."""
     fractions = _fractions(count, effort, generator, like)
     if knots is None:
         points = HALF_WINDOW * (2.0 * fractions - 1.0)
-        everywhere = torch.ones(count, dtype=torch.bool, device=like.device)
-        return points, torch.full_like(points, -math.log(2.0 * HALF_WINDOW)), everywhere
-    points, log_q = Interpolant.through(*knots).sample(fractions)
-    outward = _outward(knots, effort)
-    if outward.any():
-        points = torch.where(outward[:, None] == 0, points, _beyond(knots, outward, fractions))
-    return points, log_q, outward == 0
+        return points, torch.full_like(points, -math.log(2.0 * HALF_WINDOW))
+    interpolant = Interpolant.through(*knots)
+    points, log_q = interpolant.sample(fractions)
+    outward = _outward(knots, effort)[:, None]
+    if not outward.any():
+        return points, log_q
+    # Where the bulk may lie beyond the knots, half of the points fill as wide a window there.
+    near, log_near = interpolant.sample((2.0 * fractions).clamp(max=1.0))
+    low, high = knots.points.amin(1, keepdim=True), knots.points.amax(1, keepdim=True)
+    far = torch.where(outward > 0, high, low) + outward * (high - low) * (2.0 * fractions - 1.0)
+    half = fractions < 0.5
+    both = torch.where(half, near, far)
+    log_both = math.log(0.5) + torch.where(half, log_near, -torch.log(high - low))
+    inside = outward == 0
+    return torch.where(inside, points, both), torch.where(inside, log_q, log_both)
 
 
 def _fractions(count: int, effort: Effort, generator: torch.Generator, like: Tensor) -> Tensor:
@@ -100,18 +112,16 @@ def _fractions(count: int, effort: Effort, generator: torch.Generator, like: Ten
     return shifted_points(max(16, effort.draws // 4), shifts).flatten(1)
 
 
+def _depth(effort: Effort) -> float:
+    """Returns how many nats below its top f stops to matter: 20 are less than 1e-8 of the mass."""
+    return 8.0 if effort.tolerance is None else 20.0
+
+
 def _outward(knots: _Knots, effort: Effort) -> Tensor:
     """Returns where the bulk may lie beyond the points, (C,): −1 below, +1 above, 0 nowhere."""
     points, log_target = knots
-    # How many nats f must have fallen at the outermost points: 20 lose less than 1e-9 of the mass.
-    fall = 8.0 if effort.tolerance is None else 20.0
     low = log_target.gather(1, points.argmin(1, keepdim=True))[:, 0]
     high = log_target.gather(1, points.argmax(1, keepdim=True))[:, 0]
-    side = torch.where(high >= low, 1, -1)
-    return torch.where(torch.maximum(low, high) > log_target.amax(1) - fall, side, 0)
-
-
-def _beyond(knots: _Knots, outward: Tensor, fractions: Tensor) -> Tensor:
-    """Returns points that fill another window on the outer side of the points so far, (C, K)."""
-    end = torch.where(outward > 0, knots.points.amax(1), knots.points.amin(1))
-    return end[:, None] + 2.0 * HALF_WINDOW * outward[:, None].to(fractions) * fractions
+    side = torch.where(high >= low, 1.0, -1.0).to(points)
+    beyond = torch.maximum(low, high) > log_target.amax(1) - _depth(effort)
+    return torch.where(beyond, side, 0.0)

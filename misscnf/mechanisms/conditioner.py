@@ -70,7 +70,7 @@ class Conditioner(nn.Module):
             for weight, bias in layers:
                 bound = 1.0 / math.sqrt(weight.shape[1])
                 for parameter in (weight, bias):
-                    uniform = torch.rand(parameter.shape, generator=generator)
+                    uniform = torch.rand(parameter.shape, generator=generator, dtype=torch.float32)
                     parameter.copy_((2.0 * uniform - 1.0) * bound)
 
     def forward(self, parents: Tensor) -> Tensor:

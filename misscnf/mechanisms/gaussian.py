@@ -6,6 +6,7 @@ the mechanism is linear-Gaussian and everything hidden around it is integrated i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -92,8 +93,9 @@ class Gaussian(Mechanism):
         with torch.no_grad():
             self.mean.bias.fill_(intercept)
             if self.mean.weight is not None:
-                self.mean.weight.copy_(torch.as_tensor(weights).reshape(1, -1))
-            self.log_scale.bias.copy_(torch.log(torch.as_tensor(scale)).reshape(1))
+                line = torch.as_tensor(weights, dtype=torch.float64)
+                self.mean.weight.copy_(line.reshape(1, -1))
+            self.log_scale.bias.fill_(math.log(scale))
 
     def spec(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

@@ -22,7 +22,7 @@ __all__ = ["Rescaled"]
 
 
 class Rescaled(Mechanism):
-    """A mechanism of standardised numbers, in original units.
+    """A mechanism of standardised numbers, in original units and double precision.
 
     Arguments:
         base: The mechanism of z.
@@ -79,6 +79,10 @@ class Rescaled(Mechanism):
         weights = self.scale * form.weights / self.parent_scales
         intercept = self.location + self.scale * form.intercept - weights @ self.parent_locations
         return LinearForm(intercept, weights, self.scale * form.scale)
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draws the starting parameters of the base."""
+        self.base.initialise(generator)
 
     def spec(self) -> dict[str, Any]:
         """Refuses: the base and its units are saved, not this view of them."""

@@ -304,7 +304,7 @@ def test_the_marginal_density_of_a_column_integrates_to_one(kind):
 FEW = {
     "Algorithm 1": Effort(draws=8, adapt=False, independent=True),
     "quasi-random": Effort(draws=8, adapt=False),
-    # No error is small enough for this one: every row takes the second and last round.
+    # No error is small enough for this one: every row goes on to the last round.
     "adapted once": Effort(draws=16, replicates=2, tolerance=0.0, limit=32),
 }
 HOLES = {"one hidden": "acd", "two hidden": "ad", "three hidden": "d"}

@@ -68,7 +68,7 @@ def test_hidden_values_rank_uniformly_among_their_imputations(case):
     plan = Plan.make(model.graph, observed)
     drawn = draw_completions(model, values, plan, DRAWS, generator(5))
     rank = (drawn < x).sum(0)
-    # A test for each node with holes: ten in all over the three cases, one in 1,000 seeds fails.
+    # A test for each node with holes, eight over the three cases: one in 1,250 seeds fails.
     for node in (~observed).any(0).nonzero()[:, 0].tolist():
         assert_uniform(rank[~observed[:, node], node])
 
