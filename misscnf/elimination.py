@@ -111,9 +111,10 @@ class Plan:
         cell_node, cell_row = hidden.nonzero(as_tuple=True)
         evidence_node, evidence_row = ((label >= 0) & ~hidden).nonzero(as_tuple=True)
         cell_component = number[cell_row, label[cell_node, cell_row].long()]
-        row = first.nonzero(as_tuple=True)[0]
+        row, node = first.nonzero(as_tuple=True)
         return Components(
             row=row,
+            node=node,
             size=torch.bincount(cell_component, minlength=len(row)),
             cell_node=cell_node,
             cell_row=cell_row,
@@ -130,6 +131,8 @@ class Components:
 
     row: Tensor
     """(C,) the row of each component."""
+    node: Tensor
+    """(C,) its first hidden node."""
     size: Tensor
     """(C,) how many hidden nodes it holds."""
     cell_node: Tensor
@@ -146,10 +149,13 @@ class Components:
 
     def select(self, keep: Tensor) -> Components:
         """Returns the components where keep (C,) is True, renumbered in their order."""
+        if keep.all():
+            return self
         number = keep.cumsum(0) - 1
         cell, evidence = keep[self.cell_component], keep[self.evidence_component]
         return Components(
             row=self.row[keep],
+            node=self.node[keep],
             size=self.size[keep],
             cell_node=self.cell_node[cell],
             cell_row=self.cell_row[cell],
@@ -158,6 +164,33 @@ class Components:
             evidence_row=self.evidence_row[evidence],
             evidence_component=number[self.evidence_component[evidence]],
         )
+
+    def split(self, part: Tensor) -> list[Components]:
+        """Returns the components of each part, (C,) 0, 1, …, in one pass over the cells."""
+        count = int(part.max()) + 1 if len(part) else 0
+        if count == 1:
+            return [self]
+        order = torch.argsort(part, stable=True)
+        sizes = torch.bincount(part, minlength=count)
+        number = torch.empty_like(order)
+        number[order] = torch.arange(len(order), device=order.device)
+        number -= (sizes.cumsum(0) - sizes)[part]
+
+        def pieces(of: Tensor, *columns: Tensor) -> list[list[Tensor]]:
+            order = torch.argsort(of, stable=True)  # keeps the order of nodes within a part
+            counts = torch.bincount(of, minlength=count).tolist()
+            return [list(column[order].split(counts)) for column in columns]
+
+        whole = pieces(part, self.row, self.node, self.size)
+        cell_component, evidence_component = self.cell_component, self.evidence_component
+        cells = pieces(part[cell_component], self.cell_node, self.cell_row, number[cell_component])
+        evidence = pieces(
+            part[evidence_component],
+            self.evidence_node,
+            self.evidence_row,
+            number[evidence_component],
+        )
+        return [Components(*columns) for columns in zip(*whole, *cells, *evidence, strict=True)]
 
     def touching(self, nodes: Tensor) -> Tensor:
         """Returns (C,), True where a factor of the component belongs to a node in nodes (d,)."""

@@ -93,7 +93,6 @@ def free_log_prob(model: StructuralModel, values: Tensor, plan: Plan) -> Tensor:
     counts = torch.bincount(nodes, minlength=len(model.graph)).tolist()
     for node, mine in enumerate(rows.split(counts)):
         if len(mine):
-            parents = model.parents_of(values[mine], node)
-            factor = model.mechanism(node).log_prob(values[mine, node], parents)
+            factor = model.mechanism(node).log_prob(*model.family_of(values, node, mine))
             total = total.index_add(0, mine, factor)
     return total

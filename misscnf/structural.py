@@ -43,7 +43,23 @@ class StructuralModel(nn.Module):
 
     def parents_of(self, values: Tensor, node: int) -> Tensor:
         """Returns the columns of a node's parents, (..., p)."""
-        return values[..., self._parents[node]]
+        index = torch.tensor(self._parents[node], device=values.device, dtype=torch.int64)
+        return values.index_select(-1, index)
+
+    def family_of(self, values: Tensor, node: int, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns a node's own column and its parents', of some rows and of no other column.
+
+        Arguments:
+            values: (..., N, d)
+            node: The node.
+            rows: (n,) which rows.
+
+        Returns:
+            (..., n) and (..., n, p).
+        """
+        columns = torch.tensor([node, *self._parents[node]], device=values.device)
+        family = values[..., rows[:, None], columns]
+        return family[..., 0], family[..., 1:]
 
     def mechanism(self, node: int) -> Mechanism:
         """Returns the mechanism of a node."""

@@ -6,7 +6,8 @@ import pytest
 import torch
 from scipy import stats
 
-from misscnf.draws import STEEPEST, Interpolant, derive_generator, normal_scores, shifted_points
+from misscnf.draws import derive_generator, normal_scores, shifted_points
+from misscnf.integration.knots import STEEPEST, Knots
 
 
 def generator(seed=0):
@@ -88,7 +89,7 @@ def interpolants():
 def test_points_follow_the_density_that_is_said_of_them():
     knots, log_target = interpolants()
     fractions = torch.rand(3, 5000, generator=generator(3)).sort(dim=1).values.requires_grad_()
-    points, log_q = Interpolant.through(knots, log_target).sample(fractions)
+    points, log_q = Knots.at(knots, log_target).interpolant().sample(fractions)
     # Fractions are the mass below a point: they rise with it, at the rate of the density. From the
     # first knot to the last (below), they rise from 0 to 1: the density integrates to one.
     assert (points.diff(dim=1) > 0.0).all()
@@ -100,7 +101,7 @@ def test_the_density_goes_through_the_integrand_where_knots_resolve_it():
     knots = torch.linspace(-5.0, 5.0, 41)[None, torch.randperm(41, generator=generator())]
     log_target = 3.0 - 0.5 * knots**2
     fractions = torch.linspace(0.001, 0.999, 999)[None]
-    points, log_q = Interpolant.through(knots, log_target).sample(fractions)
+    points, log_q = Knots.at(knots, log_target).interpolant().sample(fractions)
     # A parabola is at most h²/8 above its chords, h = 1/4; and the mass differs by as little.
     expected = -0.5 * points**2 - 0.5 * torch.log(torch.tensor(2.0 * torch.pi))
     torch.testing.assert_close(log_q, expected, rtol=0.0, atol=2 * 0.25**2 / 8)
@@ -108,8 +109,10 @@ def test_the_density_goes_through_the_integrand_where_knots_resolve_it():
 
 def test_the_density_falls_no_more_steeply_than_it_may():
     knots = torch.tensor([[-1.0, 0.0, 1.0]])
-    points, log_q = Interpolant.through(knots, torch.tensor([[-500.0, 0.0, -20.0]])).sample(
-        torch.linspace(0.0, 0.999999, 10_001)[None]
+    points, log_q = (
+        Knots.at(knots, torch.tensor([[-500.0, 0.0, -20.0]]))
+        .interpolant()
+        .sample(torch.linspace(0.0, 0.999999, 10_001)[None])
     )
     fall = log_q.max() - log_q.min()
     assert STEEPEST - 0.01 < fall < STEEPEST + 1e-9
@@ -121,7 +124,7 @@ def test_the_density_falls_no_more_steeply_than_it_may():
 def test_fractions_at_the_ends_stay_on_the_knots():
     knots, log_target = interpolants()
     ends = torch.tensor([0.0, 1.0 - 2.0**-53]).expand(3, 2)
-    points, log_q = Interpolant.through(knots, log_target).sample(ends)
+    points, log_q = Knots.at(knots, log_target).interpolant().sample(ends)
     assert log_q.isfinite().all()
     torch.testing.assert_close(points[:, 0], knots.amin(1))
     # The outermost piece may hold e⁻³⁰ of the peak's mass, which 2⁻⁵³ cuts by a thousandth or so.
@@ -132,6 +135,6 @@ def test_fractions_at_the_ends_stay_on_the_knots():
 def test_knots_that_coincide_do_no_harm():
     knots = torch.tensor([[0.0, 1.0, 1.0, 1.0, 2.0]])
     fractions = torch.linspace(0.0, 0.999, 1000)[None]
-    points, log_q = Interpolant.through(knots, torch.zeros(1, 5)).sample(fractions)
+    points, log_q = Knots.at(knots, torch.zeros(1, 5)).interpolant().sample(fractions)
     torch.testing.assert_close(points, 2.0 * fractions, rtol=0.0, atol=1e-3)
     assert log_q.isfinite().all()

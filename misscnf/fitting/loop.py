@@ -40,7 +40,7 @@ class Rows:
     """Rows of a table with their plan."""
 
     values: Tensor
-    """(N, d), finite numbers in the holes"""
+    """(N, d), finite numbers in the holes; column by column in memory, as nodes read them"""
     plan: Plan
 
     @staticmethod
@@ -48,11 +48,12 @@ class Rows:
         """Plans rows on the device and in the precision of a model."""
         like = next(model.parameters())
         plan = Plan.make(model.graph, observed, joint=joint).to(like.device)
-        return Rows(torch.where(observed, values, 0.0).to(like), plan)
+        filled = torch.where(observed, values, 0.0).to(like)
+        return Rows(filled.T.contiguous().T, plan)
 
     def select(self, rows: Tensor) -> Rows:
         """Returns some of the rows."""
-        return Rows(self.values[rows], self.plan.select(rows))
+        return Rows(self.values.T[:, rows].T, self.plan.select(rows))
 
     def __len__(self) -> int:
         return len(self.values)

@@ -70,8 +70,12 @@ def fisher_gradient(
     for node, (free, drawn) in enumerate(zip(free_by_node, drawn_by_node, strict=True)):
         if not len(free) and not len(drawn):
             continue
-        rows = torch.cat([values[free], completed[:, drawn].flatten(0, 1)])
-        factor = model.mechanism(node).log_prob(rows[:, node], model.parents_of(rows, node))
+        own, parents = model.family_of(values, node, free)
+        drawn_own, drawn_parents = model.family_of(completed, node, drawn)
+        factor = model.mechanism(node).log_prob(
+            torch.cat([own, drawn_own.flatten()]),
+            torch.cat([parents, drawn_parents.flatten(0, 1)]),
+        )
         free_sum = factor[: len(free)].sum()
         total += float(free_sum.detach())
         loss = -(free_sum + factor[len(free) :].sum() / completions) / len(values)
@@ -91,7 +95,8 @@ def _complete(
     """Returns completed rows (S, N, d), Σ log-integrals, and the share that fell short."""
     if not len(components):
         return values.expand(completions, *values.shape), 0.0, 0.0
-    completed = values.expand(completions, *values.shape).clone()
+    # Column by column in memory, as nodes read them.
+    completed = values.T.repeat(completions, 1, 1).transpose(1, 2)
     total, short = 0.0, 0
     for block in integrate(model, values, components, effort, generator):
         c = block.components

@@ -59,7 +59,7 @@ class Settings:
     """Whether to start from the maximum-likelihood linear model."""
     compare_linear: bool = True
     """Whether to keep the linear model unless held-out rows favour the network."""
-    epochs: int = 100
+    epochs: int = 40
     """Passes over the training rows."""
     batch: int = 1024
     """Rows in a step; fewer where the table is short, so that an epoch has several steps."""

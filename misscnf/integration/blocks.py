@@ -21,7 +21,15 @@ from torch import Tensor
 from misscnf.draws import uniform_numbers
 from misscnf.elimination import Components
 
-__all__ = ["Accept", "Block", "Effort", "WeightedDraws", "chunks", "effective_draws"]
+__all__ = [
+    "Accept",
+    "Block",
+    "Effort",
+    "WeightedDraws",
+    "chunks",
+    "parts",
+    "effective_draws",
+]
 
 SMALLEST_STATED_ERROR = 1e-9
 """Below this, rounding decides and not the randomisations."""
@@ -138,6 +146,8 @@ class WeightedDraws:
 
     def select(self, keep: Tensor, short: int = 0) -> WeightedDraws:
         """Returns the block of some of the components, (C,) True where kept."""
+        if keep.all():
+            return replace(self, short=short)
         return WeightedDraws(
             self.components.select(keep),
             self.values[keep[self.components.cell_component]],
@@ -152,18 +162,29 @@ Accept = Callable[[WeightedDraws], Tensor]
 """Says for each component whether its integral is good enough, (C,)."""
 
 
-BUDGET = 2**18
-"""Rows × points that one sweep may hold: it bounds memory."""
+BUDGET = 2**22
+"""Cells × points that one sweep may hold: it bounds memory."""
+
+
+def parts(components: Components, effort: Effort) -> Tensor:
+    """Numbers the components by parts that each fit the budget, (C,).
+
+    Components that begin at the same nodes go together, so that the parts of a large graph visit
+    few nodes each, and all parts together make no more calls to mechanisms than one would.
+    """
+    if len(components.cell_node) * effort.draws * effort.replicates <= BUDGET:
+        return torch.zeros_like(components.row)
+    order = torch.argsort(components.node, stable=True)
+    points = components.size[order].cumsum(0) * (effort.draws * effort.replicates)
+    part = torch.empty_like(order)
+    part[order] = points // BUDGET
+    return part.unique(return_inverse=True)[1]
 
 
 def chunks(components: Components, keep: Tensor, effort: Effort) -> Iterator[Tensor]:
-    """Splits the kept components into runs of rows within the budget; yields keeps, (C,)."""
-    rows, place = components.row[keep].unique(return_inverse=True)
-    step = max(1, BUDGET // (effort.draws * effort.replicates))
-    if 0 < len(rows) <= step:
-        yield keep
+    """Splits the kept components into parts that fit the budget; yields keeps, (C,)."""
+    if not keep.any():
         return
-    for start in range(0, len(rows), step):
-        part = keep.clone()
-        part[keep] = (place >= start) & (place < start + step)
-        yield part
+    part = parts(components, effort)
+    for number in part[keep].unique().tolist():
+        yield keep & (part == number)

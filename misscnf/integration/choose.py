@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from misscnf.elimination import Components
-from misscnf.integration.blocks import Accept, Block, Effort, WeightedDraws, chunks
+from misscnf.integration.blocks import Accept, Block, Effort, WeightedDraws, parts
 from misscnf.integration.closed_form import closed_form
 from misscnf.integration.guided import guided_draws
 from misscnf.integration.prior import prior_draws
@@ -42,10 +42,10 @@ def integrate(
     if effort.closed_form and len(rest):
         curved = [form is None for form in model.linear_forms()]
         drawn = rest.touching(torch.tensor(curved, device=values.device))
-        yield from closed_form(model, values, rest.select(~drawn))
-        rest = rest.select(drawn)
-    everything = torch.ones(len(rest), dtype=torch.bool, device=values.device)
-    for part in (rest.select(keep) for keep in chunks(rest, everything, effort)):
+        if not drawn.all():
+            yield from closed_form(model, values, rest.select(~drawn))
+            rest = rest.select(drawn)
+    for part in rest.split(parts(rest, effort)):
         if not effort.adapt:
             yield prior_draws(model, values, part, effort, generator)
             continue

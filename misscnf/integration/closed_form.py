@@ -80,33 +80,22 @@ def closed_form(
 
 
 def _block(model: StructuralModel, values: Tensor, components: Components) -> GaussianBlock:
-    forms = model.linear_forms()
     c, slot, m = components, components.slots(), int(components.size.max())
-    where = torch.full(values.shape, -1, dtype=torch.int64, device=values.device)
-    where[c.cell_row, c.cell_node] = slot
+    slot_of = torch.full(values.shape, -1, dtype=torch.int64, device=values.device)
+    slot_of[c.cell_row, c.cell_node] = slot
     padding = torch.arange(m, device=values.device) >= c.size[:, None]
     precision = torch.diag_embed(padding.to(values))
     shift = values.new_zeros(len(c), m)
     constant = values.new_zeros(len(c))
-    for node, form in enumerate(forms):
-        for mine, component, rows in (
-            (slot, c.cell_component[c.cell_node == node], c.cell_row[c.cell_node == node]),
-            (
-                None,
-                c.evidence_component[c.evidence_node == node],
-                c.evidence_row[c.evidence_node == node],
-            ),
-        ):
-            if not len(rows):
-                continue
-            assert form is not None
-            own = mine[c.cell_node == node] if mine is not None else None
-            a, t = _linear_factor(model, values, where, node, rows, own, form, m)
-            scale = form.scale.to(values)
-            precision = precision.index_add(0, component, a[:, :, None] * a[:, None, :] / scale**2)
-            shift = shift.index_add(0, component, a * t[:, None] / scale**2)
-            cost = t**2 / scale**2 + 2.0 * torch.log(scale) + LOG_TWO_PI
-            constant = constant.index_add(0, component, cost)
+    for node, rows, component in _factors(c, len(model.graph)):
+        form = model.mechanism(node).linear_form()
+        assert form is not None
+        a, t = _linear_factor(model, values, slot_of, node, rows, form, m)
+        scale = form.scale.to(values)
+        precision = precision.index_add(0, component, a[:, :, None] * a[:, None, :] / scale**2)
+        shift = shift.index_add(0, component, a * t[:, None] / scale**2)
+        cost = t**2 / scale**2 + 2.0 * torch.log(scale) + LOG_TWO_PI
+        constant = constant.index_add(0, component, cost)
     root = torch.linalg.cholesky(precision)
     mean = torch.cholesky_solve(shift[..., None], root)[..., 0]
     log_det = 2.0 * root.diagonal(dim1=1, dim2=2).log().sum(1)
@@ -114,26 +103,35 @@ def _block(model: StructuralModel, values: Tensor, components: Components) -> Ga
     return GaussianBlock(components, slot, mean, root, integral)
 
 
+def _factors(c: Components, nodes: int) -> Iterator[tuple[int, Tensor, Tensor]]:
+    """Yields each node that has factors, with their rows and components: hidden, then evidence."""
+    for node, row, component in (
+        (c.cell_node, c.cell_row, c.cell_component),
+        (c.evidence_node, c.evidence_row, c.evidence_component),
+    ):
+        counts = torch.bincount(node, minlength=nodes).tolist()
+        parts = zip(row.split(counts), component.split(counts), strict=True)
+        yield from ((i, *part) for i, part in enumerate(parts) if counts[i])
+
+
 def _linear_factor(
     model: StructuralModel,
     values: Tensor,
-    where: Tensor,
+    slot_of: Tensor,
     node: int,
     rows: Tensor,
-    own: Tensor | None,
     form: LinearForm,
     m: int,
 ) -> tuple[Tensor, Tensor]:
-    """Returns a (n, m) and t (n,) of one node's factors; own is its slot where it is hidden."""
-    parents = list(model.graph.parents[node])
+    """Returns a (n, m) and t (n,) of factors of one node, all hidden or all observed."""
+    own_value, seen = model.family_of(values, node, rows)
+    own_slot, slots = model.family_of(slot_of, node, rows)
     weights = form.weights.to(values)
-    slots = where[rows][:, parents]
     hidden = slots >= 0
-    known = torch.where(hidden, 0.0, values[rows][:, parents]) @ weights + form.intercept.to(
-        values
-    )
+    known = torch.where(hidden, 0.0, seen) @ weights + form.intercept.to(values)
     a = values.new_zeros(len(rows), m + 1)  # the last column takes what is observed
-    a = a.scatter_add(1, torch.where(hidden, slots, m), -weights.expand(len(rows), -1))[:, :m]
-    if own is not None:
-        return a.scatter_add(1, own[:, None], torch.ones_like(a[:, :1])), known
-    return a, known - values[rows, node]
+    a = a.scatter_add(1, torch.where(hidden, slots, m), -weights.expand(len(rows), -1))
+    is_hidden = own_slot >= 0
+    own = torch.where(is_hidden, own_slot, m)[:, None]
+    a = a.scatter_add(1, own, torch.ones_like(a[:, :1]))[:, :m]
+    return a, torch.where(is_hidden, known, known - own_value)

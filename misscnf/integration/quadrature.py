@@ -15,34 +15,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from misscnf.draws import Interpolant, shifted_points, uniform_numbers, unresolved
+from misscnf.draws import shifted_points, uniform_numbers
 from misscnf.elimination import Components
 from misscnf.integration.blocks import Accept, Effort, WeightedDraws, chunks
+from misscnf.integration.knots import Knots
 from misscnf.integration.sweep import Sweep
 from misscnf.mechanisms import standard_normal_log_prob
 from misscnf.structural import StructuralModel
 
 __all__ = ["quadrature"]
 
+FEWEST_POINTS = 20
+"""At a spacing of 0.65, a bulk of more than half the prior's width is resolved at once."""
 HALF_WINDOW = 6.5
 """The prior holds all but 1e-10 of its mass within ±6.5."""
-
-
-class _Knots(NamedTuple):
-    """All points of earlier rounds and log f at them."""
-
-    points: Tensor
-    """(C, n)"""
-    log_target: Tensor
-    """(C, n)"""
-
-    def select(self, keep: Tensor) -> _Knots:
-        return _Knots(self.points[keep], self.log_target[keep])
 
 
 def quadrature(
@@ -52,7 +42,7 @@ def quadrature(
     effort: Effort,
     generator: torch.Generator,
     accept: Accept,
-    knots: _Knots | None = None,
+    knots: Knots | None = None,
 ) -> Iterator[WeightedDraws]:
     """Yields blocks of components, those that the limit cut short included.
 
@@ -65,12 +55,9 @@ def quadrature(
     block = WeightedDraws(
         components, hidden, log_target - log_q, effort.replicates, patchy=not first
     )
-    if knots is not None:
-        points = torch.cat([knots.points, points], dim=1)
-        log_target = torch.cat([knots.log_target, log_target], dim=1)
-    knots = _Knots(points, log_target)
-    found = ~unresolved(*knots, _depth(effort)) & (_outward(knots, effort) == 0)
-    done = accept(block) & found
+    depth = _depth(effort)
+    knots = Knots.at(points, log_target) if knots is None else knots.add(points, log_target)
+    done = accept(block) & (knots.outward(depth)[:, 0] == 0) & ~knots.unresolved(depth)
     short = 0
     if effort.draws >= effort.limit:
         short, done = int((~done).sum()), torch.ones_like(done)
@@ -83,22 +70,23 @@ def quadrature(
 
 
 def _propose(
-    count: int, effort: Effort, generator: torch.Generator, like: Tensor, knots: _Knots | None
+    count: int, effort: Effort, generator: torch.Generator, like: Tensor, knots: Knots | None
 ) -> tuple[Tensor, Tensor]:
     """Returns points and log q at them, (C, K) each."""
     fractions = _fractions(count, effort, generator, like)
     if knots is None:
         points = HALF_WINDOW * (2.0 * fractions - 1.0)
         return points, torch.full_like(points, -math.log(2.0 * HALF_WINDOW))
-    interpolant = Interpolant.through(*knots)
+    interpolant = knots.interpolant()
     points, log_q = interpolant.sample(fractions)
-    outward = _outward(knots, effort)[:, None]
+    outward = knots.outward(_depth(effort))
     if not outward.any():
         return points, log_q
     # Where the bulk may lie beyond the knots, half of the points fill as wide a window there.
     near, log_near = interpolant.sample((2.0 * fractions).clamp(max=1.0))
-    low, high = knots.points.amin(1, keepdim=True), knots.points.amax(1, keepdim=True)
-    far = torch.where(outward > 0, high, low) + outward * (high - low) * (2.0 * fractions - 1.0)
+    low, high = knots.points[:, :1], knots.points[:, -1:]
+    reach = outward * (high - low)
+    far = torch.where(reach > 0, high, low) + reach * (2.0 * fractions - 1.0)
     half = fractions < 0.5
     both = torch.where(half, near, far)
     log_both = math.log(0.5) + torch.where(half, log_near, -torch.log(high - low))
@@ -109,19 +97,9 @@ def _propose(
 def _fractions(count: int, effort: Effort, generator: torch.Generator, like: Tensor) -> Tensor:
     """Returns shifted, equally spaced fractions, (C, K): a quarter of the draws suffices."""
     shifts = uniform_numbers((count, effort.replicates, 1), generator, like)
-    return shifted_points(max(16, effort.draws // 4), shifts).flatten(1)
+    return shifted_points(max(FEWEST_POINTS, effort.draws // 4), shifts).flatten(1)
 
 
 def _depth(effort: Effort) -> float:
     """Returns how many nats below its top f stops to matter: 20 are less than 1e-8 of the mass."""
     return 8.0 if effort.tolerance is None else 20.0
-
-
-def _outward(knots: _Knots, effort: Effort) -> Tensor:
-    """Returns where the bulk may lie beyond the points, (C,): −1 below, +1 above, 0 nowhere."""
-    points, log_target = knots
-    low = log_target.gather(1, points.argmin(1, keepdim=True))[:, 0]
-    high = log_target.gather(1, points.argmax(1, keepdim=True))[:, 0]
-    side = torch.where(high >= low, 1.0, -1.0).to(points)
-    beyond = torch.maximum(low, high) > log_target.amax(1) - _depth(effort)
-    return torch.where(beyond, side, 0.0)

@@ -56,7 +56,8 @@ class Sweep:
         self.model = model
         self.components = components
         cells = len(components.cell_node)
-        self._cell_of = torch.full(values.shape, -1, dtype=torch.int64, device=values.device)
+        # Column by column in memory, as nodes read it.
+        self._cell_of = torch.full(values.T.shape, -1, dtype=torch.int64, device=values.device).T
         self._cell_of[components.cell_row, components.cell_node] = torch.arange(
             cells, device=values.device
         )
