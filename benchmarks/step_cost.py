@@ -2,7 +2,9 @@
 
 Triangle_NLIN, MAR 60 %, one step on 4096 rows (gradient and optimiser), in one run:
 
-- Algorithm 1 with K = 512 on causalflows' masked flow, every row expanded into 512 draws;
+- Algorithm 1 with K = 512 on causalflows' masked flow, every row expanded into 512 draws, the
+  whole mini-batch at once as the paper does it (and, for fairness, in pieces of 64 rows that fit
+  the cache of a CPU, which the paper does not do: reported, no bar is held to it);
 - the same with draws only for rows that have missing ancestors;
 - ours, with networks of the same layer sizes (two hidden layers of 64 ReLU units a node);
 - ours on the complete rows.
@@ -115,11 +117,11 @@ class MaskedFlow:
         log_prob = torch.logsumexp(log_g, 0) - torch.log(torch.tensor(float(draws)))
         (-log_prob.sum() / self.rows).backward()
 
-    def step(self) -> None:
-        """One step, in pieces of 256 rows so that memory suffices."""
+    def step(self, rows_at_once: int = ROWS) -> None:
+        """One step; the algorithm as printed takes the whole mini-batch at once."""
         self.optimiser.zero_grad()
         every = torch.arange(self.rows)
-        for piece in every[self.drawn].split(256):
+        for piece in every[self.drawn].split(rows_at_once):
             self._add_gradient(piece, DRAWS)
         if not self.drawn.all():
             self._add_gradient(every[~self.drawn], 1)
@@ -192,8 +194,10 @@ def main() -> None:
     seconds = {"ours": min(ours), "complete_rows": min(plain)}
     seconds["algorithm_1_needed"] = fastest(flows["needed"].step, 2)
     seconds["algorithm_1_all"] = fastest(flows["all"].step, 1, warm_up=0)
+    for name, flow in flows.items():  # the same cut to fit the cache, which no bar is held to
+        seconds[f"algorithm_1_{name}_in_pieces"] = fastest(lambda flow=flow: flow.step(64), 1, 0)
     for name, value in seconds.items():
-        print(f"{name:>20}  {value:9.4f} s  {value / seconds['ours']:8.1f} × ours")
+        print(f"{name:>29}  {value:9.4f} s  {value / seconds['ours']:8.1f} × ours")
     errors = quality(ours_trainer)
     for name, value in errors.items():
         print(f"{name:>34}  {value:.5f}")
