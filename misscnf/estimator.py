@@ -92,7 +92,8 @@ class MissCNF(QueryMixin, BaseEstimator):
         Arguments:
             df: A DataFrame, or the path of a CSV or Parquet file.
             y: Ignored; for scikit-learn's sake.
-            validation: The share of rows to hold out, or another table of held-out rows.
+            validation: The share of rows to hold out, or another table of held-out rows. With
+                fewer than 20 held-out rows, the preset `auto` stays with the linear model.
             checkpoint: A directory that lets an interrupted fit go on to the same bits.
         """
         if self.graph is None:

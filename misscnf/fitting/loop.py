@@ -225,6 +225,7 @@ class Trainer:
         if found is None:
             return
         tensors, state = found
+        tensors = {name: tensor.to(self.device) for name, tensor in tensors.items()}
         self._load({name: tensors[f"now/{name}"] for name in self.parameters})
         self.averaged = {name: tensors[f"averaged/{name}"] for name in self.parameters}
         self.best = {name: tensors[f"best/{name}"] for name in self.parameters}

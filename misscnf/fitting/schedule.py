@@ -9,7 +9,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["Schedule", "OneCycle", "Plateau", "make_schedule"]
+__all__ = ["Schedule", "OneCycle", "Plateau", "make_schedule", "schedule_state"]
 
 
 @dataclass
