@@ -103,6 +103,12 @@ class Panels:
             ax.remove()
         self.looks = _looks(summary, reference=reference)
         self._reference_drawn = False
+        self._raised = False
+
+    def _at_least(self, mean: pd.Series) -> pd.Series:
+        """Raises means to the lowest that is drawn, and remembers to say so."""
+        self._raised |= bool((mean < LOWEST).any())
+        return mean.clip(lower=LOWEST)
 
     def points(
         self, ax: Axes, x: Sequence[float] | np.ndarray | pd.Series, line: pd.DataFrame, label: str
@@ -111,7 +117,7 @@ class Panels:
         look = self.looks[label]
         ax.errorbar(
             x,
-            line["mean"].clip(lower=LOWEST),
+            self._at_least(line["mean"]),
             yerr=_bars(line),
             color=look.color,
             marker=look.marker,
@@ -128,7 +134,7 @@ class Panels:
         look = self.looks[label]
         ax.bar(
             x,
-            line["mean"].clip(lower=LOWEST),
+            self._at_least(line["mean"]),
             0.9 * width,
             yerr=_bars(line),
             color=look.color,
@@ -167,6 +173,8 @@ class Panels:
         columns = max(1, min(len(handles), fit))
         self.figure.legend(handles=handles, loc="outside upper center", ncols=columns)
         self.figure.supxlabel(x_label, fontsize=9)
+        if self._raised:
+            y_label += f" (what is below {LOWEST:g} is drawn there)"
         self.figure.supylabel(y_label, fontsize=9)
         return self.figure
 
