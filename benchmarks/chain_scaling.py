@@ -22,9 +22,9 @@ from report import fastest, finish, peak_memory
 
 from misscnf.bench.missingness import ampute
 from misscnf.bench.scms import load_scm
+from misscnf.domains import CONTINUOUS
 from misscnf.draws import derive_generator
 from misscnf.elimination import Plan
-from misscnf.fitting.fit import build_model
 from misscnf.fitting.loop import Rows, Trainer
 from misscnf.fitting.settings import Settings, Shape
 from misscnf.likelihood import observed_log_prob
@@ -41,7 +41,7 @@ def trainer(d: int) -> Trainer:
     graph = world.model.graph
     holes = ampute(world.sample(ROWS, seed=0), graph, "alternating", seed=0)
     table = IncompleteTable.read(holes, graph.nodes)
-    model = build_model(graph, SETTINGS.shape, None)
+    model = SETTINGS.shape.build_model(graph, [CONTINUOUS] * len(graph))
     model.initialise(derive_generator(0, "initialise"))
     rows = Rows.of(model, table.values, table.observed, joint=False)
     return Trainer(model, rows, None, SETTINGS, seed=0)

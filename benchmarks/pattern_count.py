@@ -12,8 +12,8 @@ import itertools
 import torch
 from report import fastest, finish
 
+from misscnf.domains import CONTINUOUS
 from misscnf.draws import derive_generator
-from misscnf.fitting.fit import build_model
 from misscnf.fitting.loop import Rows, Trainer
 from misscnf.fitting.settings import Settings, Shape
 from misscnf.graph import CausalGraph
@@ -46,7 +46,7 @@ def holes(patterns: int) -> torch.Tensor:
 def epoch(graph: CausalGraph, observed: torch.Tensor) -> tuple[Trainer, int]:
     """Returns a trainer and how many distinct patterns its rows have."""
     values = torch.randn(ROWS, NODES, generator=derive_generator(0, "values"))
-    model = build_model(graph, SETTINGS.shape, None)
+    model = SETTINGS.shape.build_model(graph, [CONTINUOUS] * len(graph))
     model.initialise(derive_generator(0, "initialise"))
     rows = Rows.of(model, values, observed, joint=False)
     return Trainer(model, rows, None, SETTINGS, seed=0), len(rows.plan.observed)

@@ -28,10 +28,11 @@ from torch import Tensor
 
 from misscnf.bench.missingness import ampute
 from misscnf.bench.scms import load_scm
+from misscnf.domains import CONTINUOUS
 from misscnf.draws import derive_generator
 from misscnf.elimination import Plan
-from misscnf.fitting.fiml import fit_linear
 from misscnf.fitting.fit import build_model
+from misscnf.fitting.line import fit_line
 from misscnf.fitting.loop import Rows, Trainer
 from misscnf.fitting.objective import fisher_gradient
 from misscnf.fitting.settings import Settings, Shape
@@ -58,8 +59,9 @@ def tables() -> tuple[StructuralModel, IncompleteTable, IncompleteTable]:
 def trainer(truth: StructuralModel, table: IncompleteTable) -> Trainer:
     """Returns a trainer of our model, a few epochs into its fit."""
     settings = Settings(shape=SHAPE, batch=ROWS, steps_an_epoch=1, epochs=5)
-    line = fit_linear(truth.graph, table.values, table.observed)
-    model = build_model(truth.graph, SHAPE, line)
+    domains = [CONTINUOUS] * len(truth.graph)
+    line = fit_line(truth.graph, domains, table.values, table.observed)
+    model = build_model(truth.graph, domains, SHAPE, line.model)
     model.initialise(derive_generator(0, "initialise"))
     rows = Rows.of(model, table.values, table.observed, joint=False)
     result = Trainer(model, rows, None, settings, seed=0)

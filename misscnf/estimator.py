@@ -10,6 +10,7 @@ then comes from that one model.
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from typing import Any
@@ -23,12 +24,15 @@ from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.fitting import Settings, fit_model, preset_settings
 from misscnf.graph import CausalGraph, GraphLike
+from misscnf.kind_requests import Kinds
 from misscnf.progress import FitProgress
 from misscnf.queries import QueryMixin, Table
 from misscnf.storage import load_model, save_model
 from misscnf.table import IncompleteTable, Schema
 
 __all__ = ["MissCNF"]
+
+logger = logging.getLogger("misscnf")
 
 
 class MissCNF(QueryMixin, BaseEstimator):
@@ -37,6 +41,10 @@ class MissCNF(QueryMixin, BaseEstimator):
     Arguments:
         graph: The causal graph, in any form that `CausalGraph.read` takes.
         preset: "auto", "linear" or "paper", or `Settings`.
+        kinds: What kind columns are, such as `{"stage": "ordinal"}`, "continuous" for all, or the
+            path of a .json or .yaml file; the others are inferred from their values.
+        unseen: What becomes of a level that was not seen at fit: "error" refuses it, "missing"
+            makes it a hole.
         seed: Where randomness starts; the same seed on one machine gives the same bits.
         device: Where networks are trained, such as "cpu" or "cuda".
         settings: Changes to the preset, such as `{"epochs": 20}`.
@@ -44,8 +52,9 @@ class MissCNF(QueryMixin, BaseEstimator):
 
     Attributes:
         graph_: The `CausalGraph`.
-        model_: The fitted `StructuralModel`, over standardised columns.
-        schema_: The units of the columns.
+        model_: The fitted `StructuralModel`, over standardised columns and codes.
+        schema_: The kinds and units of the columns.
+        kinds_: A DataFrame with the kind of each column, and why it is that.
         settings_: The `Settings` used.
         history_: A DataFrame with one row an epoch, log-densities in the user's units.
         chosen_: "network" or "linear".
@@ -67,6 +76,8 @@ class MissCNF(QueryMixin, BaseEstimator):
         graph: GraphLike | None = None,
         preset: str | Settings = "auto",
         *,
+        kinds: Kinds = None,
+        unseen: str = "error",
         seed: int = 0,
         device: str = "cpu",
         settings: dict[str, Any] | None = None,
@@ -74,6 +85,8 @@ class MissCNF(QueryMixin, BaseEstimator):
     ) -> None:
         self.graph = graph
         self.preset = preset
+        self.kinds = kinds
+        self.unseen = unseen
         self.seed = seed
         self.device = device
         self.settings = settings
@@ -101,12 +114,18 @@ class MissCNF(QueryMixin, BaseEstimator):
         graph = CausalGraph.read(self.graph)
         settings = preset_settings(self.preset, **(self.settings or {}))
         device = _device(self.device)
-        table = IncompleteTable.read(df, graph.nodes)
+        if self.unseen not in ("error", "missing"):
+            raise InputError(f"unseen is 'error' or 'missing'; got {self.unseen!r}.")
+        table = IncompleteTable.read(df, graph.nodes, kinds=self.kinds)
+        kinds = table.schema.describe()
+        if self.progress is not False:
+            logger.info("The kinds of the columns:\n%s", kinds.to_string(index=False))
         train, held_out = self._split(table, validation)
-        shift = (_mean_log_jacobian(train), _mean_log_jacobian(held_out))
+        shift = (_mean_log_slope(train), _mean_log_slope(held_out))
         with FitProgress(show=self.progress, shift=shift) as watch:
             fitted = fit_model(
                 graph,
+                table.schema.domains,
                 (train.values, train.observed),
                 None if held_out is None else (held_out.values, held_out.observed),
                 settings,
@@ -116,6 +135,7 @@ class MissCNF(QueryMixin, BaseEstimator):
                 watch=watch,
             )
         self.graph_, self.schema_, self.settings_ = graph, table.schema, settings
+        self.kinds_ = kinds
         self.model_, self.chosen_ = (
             fitted.model.eval().requires_grad_(requires_grad=False),
             fitted.chosen,
@@ -130,7 +150,10 @@ class MissCNF(QueryMixin, BaseEstimator):
         self, table: IncompleteTable, validation: float | Table
     ) -> tuple[IncompleteTable, IncompleteTable | None]:
         if not isinstance(validation, int | float):
-            return table, IncompleteTable.read(validation, table.nodes, table.schema)
+            held_out = IncompleteTable.read(
+                validation, table.nodes, table.schema, unseen=self.unseen
+            )
+            return table, held_out
         if not 0.0 <= validation < 1.0:
             raise InputError(f"validation is a share in [0, 1) or a table; got {validation}.")
         count = int(validation * len(table))
@@ -146,6 +169,7 @@ class MissCNF(QueryMixin, BaseEstimator):
             "schema": self.schema_.to_dict(),
             "settings": self.settings_.to_dict(),
             "seed": self.seed,
+            "unseen": self.unseen,
             "chosen": self.chosen_,
             "comparison": self.comparison_,
             "history": self.history_.to_dict(orient="list"),
@@ -157,9 +181,16 @@ class MissCNF(QueryMixin, BaseEstimator):
         """Reads a model that `save` wrote; an altered or foreign file is refused."""
         model, about = load_model(folder)
         settings = Settings.from_dict(about["settings"])
-        self = cls(graph=model.graph, preset=settings, seed=about["seed"])
+        schema = Schema.from_dict(about["schema"])
+        self = cls(
+            graph=model.graph,
+            preset=settings,
+            kinds=schema.kinds,
+            unseen=about.get("unseen", "error"),
+            seed=about["seed"],
+        )
         self.graph_, self.settings_ = model.graph, settings
-        self.schema_ = Schema.from_dict(about["schema"])
+        self.schema_, self.kinds_ = schema, schema.describe()
         self.model_ = model.eval().requires_grad_(requires_grad=False)
         self.chosen_, self.comparison_ = about["chosen"], about["comparison"]
         self.history_ = pd.DataFrame(about["history"])
@@ -177,11 +208,9 @@ def _device(name: str) -> torch.device:
     return device
 
 
-def _mean_log_jacobian(table: IncompleteTable | None) -> float:
-    """Returns nats a row that turn log-densities of standardised rows into the user's units."""
-    if table is None:
-        return math.nan
-    return float((table.observed.double() @ torch.from_numpy(table.schema.log_jacobian)).mean())
+def _mean_log_slope(table: IncompleteTable | None) -> float:
+    """Returns nats a row that turn log-densities of the model's values into the user's units."""
+    return math.nan if table is None else float(table.log_slope().mean())
 
 
 def _history(records: list[dict[str, Any]], shift: tuple[float, float]) -> pd.DataFrame:

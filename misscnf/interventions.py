@@ -1,12 +1,14 @@
 r"""Interventions as people write them, as clamps of a structural model.
 
-`{"dose": 1.5}` holds a column at a number, `{"dose": array}` at one number a row, and
-`{"dose": lambda dose: dose + 1}` replaces its natural value by a function of it. All of them are
-in the user's units; the model's are standardised.
+`{"dose": 1.5}` holds a column at a number, `{"stage": "III"}` at a level, `{"dose": array}` at one
+value a row, and `{"dose": lambda dose: dose + 1}` replaces its natural value by a function of it.
+All of them are in the user's units and labels; the model has standardised numbers and codes.
 """
 
 from __future__ import annotations
 
+import math
+import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,15 +17,17 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from misscnf.cells import plain
+from misscnf.columns import Column
 from misscnf.errors import InputError
 from misscnf.graph import CausalGraph
 from misscnf.structural import Clamp
-from misscnf.table import ColumnScale, Schema
+from misscnf.table import Schema
 
 __all__ = ["Do", "read_clamps", "held_values"]
 
 Do = Mapping[str, Any]
-"""Column name → number, one number a row, or a function of the natural value."""
+"""Column name → number or level, one a row, or a function of the natural value."""
 
 
 def read_clamps(do: Do | None, graph: CausalGraph, schema: Schema, rows: int) -> dict[int, Clamp]:
@@ -40,8 +44,8 @@ def read_clamps(do: Do | None, graph: CausalGraph, schema: Schema, rows: int) ->
     clamps: dict[int, Clamp] = {}
     for name, value in (do or {}).items():
         node = graph.index(name)
-        scale = schema.columns[node]
-        clamps[node] = _shift(value, scale) if callable(value) else _hold(name, value, scale, rows)
+        column = schema.columns[node]
+        clamps[node] = _shift(value, column) if callable(value) else _hold(value, column, rows)
     return clamps
 
 
@@ -53,39 +57,78 @@ def held_values(
     for node, clamp in read_clamps(do, graph, schema, rows).items():
         if not isinstance(clamp, Tensor):
             raise InputError(
-                f"{verb} takes numbers as interventions; {graph.nodes[node]!r} has a function."
+                f"{verb} takes numbers as interventions, or levels; {graph.nodes[node]!r} has a "
+                f"function."
             )
         held[node] = clamp
     return held
 
 
-def _hold(name: str, value: object, scale: ColumnScale, rows: int) -> Tensor:
-    try:
-        numbers = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"the intervention on {name!r} is {value!r}; give a number, one number a row, or a "
-            f"function."
-        ) from error
-    if not np.isfinite(numbers).all():
-        raise InputError(f"the intervention on {name!r} holds a missing or infinite number.")
-    if numbers.ndim > 1 or (numbers.ndim == 1 and len(numbers) != rows):
-        raise InputError(
-            f"the intervention on {name!r} has shape {numbers.shape}; expected one number, or one "
-            f"for each of the {rows} rows."
-        )
-    return torch.from_numpy(np.atleast_1d(scale.encode(numbers)).copy())
+def _hold(value: object, column: Column, rows: int) -> Tensor:
+    what = f"the intervention on {column.name!r}"
+    raw = _read(_as_cells(value, rows, column, what), column, what)
+    return torch.tensor(column.encode(raw))
 
 
-def _shift(function: Callable[[Any], Any], scale: ColumnScale) -> Callable[[Tensor], Tensor]:
+def _shift(function: Callable[[Any], Any], column: Column) -> Callable[[Tensor], Tensor]:
+    what = f"what the function that intervenes on {column.name!r} returned"
+
     def clamp(natural: Tensor) -> Tensor:
-        raw = pd.Series(scale.decode(natural.detach().cpu().numpy()).ravel(), name=scale.name)
-        wanted = np.broadcast_to(np.asarray(function(raw), dtype=np.float64), raw.shape)
-        if not np.isfinite(wanted).all():
-            raise InputError(
-                f"the function that intervenes on {scale.name!r} returned a missing or infinite "
-                f"number."
-            )
-        return torch.from_numpy(scale.encode(wanted).reshape(natural.shape).copy()).to(natural)
+        flat = natural.detach().cpu().double().numpy().ravel()
+        wanted = _as_cells(function(column.natural(flat)), len(flat), column, what)
+        raw = np.broadcast_to(_read(wanted, column, what), flat.shape)
+        return torch.tensor(column.encode(raw)).reshape(natural.shape).to(natural)
 
     return clamp
+
+
+def _as_cells(value: object, rows: int, column: Column, what: str) -> pd.Series:
+    """Returns what was given as cells: one, or one a row, whatever row labels it has."""
+    if isinstance(value, Tensor):
+        value = value.detach().cpu().numpy()
+    if not pd.api.types.is_list_like(value) or isinstance(value, Mapping | set | frozenset):
+        single = value.item() if isinstance(value, np.ndarray) else value
+        return pd.Series([single], dtype=None if _is_number(single) else object)
+    if not isinstance(value, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
+        shape = np.shape(np.asarray(value, dtype=object))
+        value = value if isinstance(value, np.ndarray) else list(value)  # type: ignore[call-overload]
+    else:
+        shape = (len(value),)
+    if shape != (rows,):
+        raise InputError(
+            f"{what} has shape {shape}; expected {column.expected}, or one for each of the {rows} "
+            f"rows."
+        )
+    return pd.Series(value).reset_index(drop=True)
+
+
+def _read(cells: pd.Series, column: Column, what: str) -> np.ndarray:
+    """Returns raw numbers of cells (n,), or says which cell is none."""
+    if cells.isna().any() or _infinite(cells):
+        raise InputError(f"{what} is missing or infinite; expected {column.expected}.")
+    try:
+        raw = column.parse(cells)
+    except InputError as error:  # it names a row, and an intervention may have none
+        words = (cell for cell in cells if not _is_number(cell))
+        raise _refusal(what, next(words, cells.iloc[0]), column) from error
+    if np.isnan(raw).any():
+        raise _refusal(what, cells.iloc[int(np.isnan(raw).argmax())], column)
+    return raw
+
+
+def _refusal(what: str, cell: object, column: Column) -> InputError:
+    shown = plain(cell)
+    return InputError(
+        f"{what} is {reprlib.repr(cell if shown is None else shown)}; expected "
+        f"{column.expected}, one of these for each row, or a function."
+    )
+
+
+def _is_number(cell: object) -> bool:
+    return plain(cell) is not None and not isinstance(cell, str)
+
+
+def _infinite(cells: pd.Series) -> bool:
+    if pd.api.types.is_any_real_numeric_dtype(cells):
+        return bool(np.isinf(cells.to_numpy(dtype=np.float64, na_value=np.nan)).any())
+    return any(isinstance(cell, float) and math.isinf(cell) for cell in cells)

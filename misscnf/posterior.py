@@ -26,7 +26,7 @@ ROWS_AT_ONCE = 1024
 def sampling_effort(draws: int) -> Effort:
     """Returns an effort that leaves many more effective points than draws taken from them."""
     points = max(256, 1 << (4 * draws - 1).bit_length())
-    return Effort(draws=points, effective=points / 4, limit=32 * points)
+    return Effort(draws=points, effective=points / 4, limit=32 * points, tail=1e-9)
 
 
 def draw_hidden(
@@ -82,7 +82,7 @@ def _completions(
         x = draw_hidden(model, values[rows], part, draws, effort, generator)
         barren = part.barren()
         if barren.any():
-            noise = normal_numbers(x.shape, generator, values)
+            noise = normal_numbers((*x.shape[:-1], model.noise_width), generator, values)
             nodes = barren.any(0).nonzero()[:, 0].tolist()
             x = model.complete(x, nodes, noise, where=barren.expand_as(x))
         yield x

@@ -8,13 +8,13 @@ r"""Every question that a fitted model answers, in the user's units.
 | impute | posterior draws | the observed cells | simulate the barren nodes |
 
 Each is a sweep through the graph (`structural`, `likelihood`, `posterior`); here tables are read,
-standardised and brought back.
+turned into the model's numbers and brought back, in the user's units, labels and dtypes.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pandas as pd
@@ -31,6 +31,7 @@ from misscnf.interventions import Do, held_values, read_clamps
 from misscnf.likelihood import RowLikelihood, observed_log_prob
 from misscnf.mechanisms import Rescaled
 from misscnf.posterior import draw_completions
+from misscnf.row_densities import row_densities
 from misscnf.structural import StructuralModel
 from misscnf.table import IncompleteTable, Schema
 
@@ -41,11 +42,12 @@ Table = pd.DataFrame | str | os.PathLike[str]
 
 
 class QueryMixin:
-    """The questions. The class that mixes it in provides the three attributes."""
+    """The questions. The class that mixes it in provides the four attributes."""
 
     graph_: CausalGraph
     model_: StructuralModel
     schema_: Schema
+    unseen: str
 
     def log_prob(
         self,
@@ -58,16 +60,21 @@ class QueryMixin:
     ) -> pd.Series | pd.DataFrame:
         """Returns the log-density of what each row shows, in the user's units.
 
+        Where some columns are discrete, this is the density of the continuous ones times the
+        probability of the discrete ones. A row that shows a value of probability zero, such as a
+        negative count, has −∞.
+
         Arguments:
             df: Rows, NaN where a value is unknown; columns may be left out.
             given: Columns to condition on, as far as a row shows them.
             do: Interventions. An intervened column is held at its value, whatever the row shows
                 of it, and has no density of its own.
-            quality: Whether to return a DataFrame with `standard_error` (0 where exact) and
-                `effective_draws` (infinite where exact) beside `log_prob`.
+            quality: Whether to return a DataFrame with `standard_error` (0 where exact),
+                `effective_draws` (infinite where exact) and `reason` (why a row has −∞) beside
+                `log_prob`.
             seed: Where the randomness of integrals without a closed form starts.
         """
-        table = self._read(df)
+        table = self._read(df, keep_impossible=True)
         held = held_values(do, self._graph(), self.schema_, len(table), "log_prob")
         names = [given] if isinstance(given, str) else list(given)
         nodes = [self.graph_.index(name) for name in names]
@@ -76,15 +83,9 @@ class QueryMixin:
             seen = torch.zeros_like(table.observed)
             seen[:, nodes] = table.observed[:, nodes]
             below = self._log_prob(table, seen, held, seed, "given")
-            result = RowLikelihood(
-                result.log_prob - below.log_prob,
-                (result.standard_error**2 + below.standard_error**2).sqrt(),
-                torch.minimum(result.effective_draws, below.effective_draws),
-            )
-        if not quality:
-            return pd.Series(result.log_prob.numpy(), index=table.index, name="log_prob")
-        columns = {name: getattr(result, name).numpy() for name in RowLikelihood.__annotations__}
-        return pd.DataFrame(columns, index=table.index)
+            result = _conditional(result, below)
+        frame = row_densities(self.model_, table, held, result)
+        return frame if quality else frame["log_prob"]
 
     def _log_prob(
         self,
@@ -101,9 +102,9 @@ class QueryMixin:
         result = observed_log_prob(
             self.model_, values, plan, derive_generator(seed, "log_prob", purpose)
         )
-        counted = observed.double()
-        counted[:, list(held)] = 0.0
-        units = counted @ torch.from_numpy(self.schema_.log_jacobian)
+        counted = observed.clone()
+        counted[:, list(held)] = False
+        units = table.log_slope(counted)
         return RowLikelihood(
             result.log_prob + units, result.standard_error, result.effective_draws
         )
@@ -143,7 +144,7 @@ class QueryMixin:
         _check_count("rows", rows)
         clamps = read_clamps(do, self._graph(), self.schema_, rows)
         noise = self._noise(rows, seed, "sample")
-        return self.schema_.decode_frame(self.model_.generate(noise, clamps))
+        return self.schema_.decode_frame(self.model_.generate(noise, clamps), exact=clamps)
 
     def counterfactual(
         self, df: Table, do: Do, *, draws: int | None = None, seed: int = 0
@@ -152,7 +153,8 @@ class QueryMixin:
 
         Rows may have holes: each draw then completes the row from its posterior, so that the noise
         of what is hidden is a posterior draw too. What does not descend from an intervened column
-        comes back as the row shows it.
+        comes back as the row shows it. Many noises make one discrete value: each draw has one of
+        them, from its law given the row (`docs/kinds.md` says what that assumes).
 
         Arguments:
             df: The factual rows.
@@ -166,9 +168,10 @@ class QueryMixin:
             raise InputError("counterfactual needs an intervention, such as do={'dose': 0.0}.")
         count = 1 if draws is None else draws
         factual = self._draw(table, count, {}, seed)
-        values = self.model_.counterfactual(factual, clamps)
-        touched = sorted(self.graph_.descendants(clamps))
-        return self._frame(table, values, count, flat=draws is None, touched=touched)
+        abduction = derive_generator(seed, "abduction")
+        values = self.model_.counterfactual(factual, clamps, abduction)
+        touched = self.graph_.descendants(clamps)
+        return self._frame(table, values, flat=draws is None, replaced=touched, exact=clamps)
 
     def effect(
         self,
@@ -176,15 +179,20 @@ class QueryMixin:
         do: Do,
         versus: Do | None = None,
         *,
+        event: object = None,
         draws: int = 100_000,
         seed: int = 0,
     ) -> Effect:
-        """Returns E[outcome | do] − E[outcome | versus], both arms with the same noise.
+        """Returns the contrast of two interventions, both arms with the same noise.
+
+        That is a difference of means, the risk difference, risk ratio and odds ratio of a binary
+        outcome, or the probability of each category (`misscnf.effects`).
 
         Arguments:
             outcome: The column.
             do: Interventions of the first arm.
             versus: Interventions of the second arm; none leaves the world as it is.
+            event: The level whose risk is compared; a binary outcome's higher one by default.
             draws: Units that are averaged.
             seed: Where randomness starts.
         """
@@ -194,9 +202,9 @@ class QueryMixin:
         arms = []
         for arm in (do, versus):
             clamps = read_clamps(arm, self.graph_, self.schema_, draws)
-            column = self.model_.generate(noise, clamps)[:, node].numpy()
-            arms.append(self.schema_.columns[node].decode(column))
-        return contrast(outcome, do, versus or {}, (arms[0], arms[1]))
+            arms.append(self.model_.generate(noise, clamps)[:, node].numpy())
+        column = self.schema_.columns[node]
+        return contrast(column, do, versus or {}, (arms[0], arms[1]), event)
 
     def impute(self, df: Table, draws: int = 5, *, seed: int = 0) -> pd.DataFrame:
         """Returns completed tables, with levels (draw, row); observed cells are untouched."""
@@ -212,7 +220,7 @@ class QueryMixin:
         flat: bool,
     ) -> pd.DataFrame:
         values = self._draw(table, draws, held, seed)
-        return self._frame(table, values, draws, flat=flat, touched=sorted(held))
+        return self._frame(table, values, flat=flat, replaced=held, exact=held)
 
     def _draw(
         self, table: IncompleteTable, draws: int, held: dict[int, Tensor], seed: int
@@ -231,33 +239,28 @@ class QueryMixin:
         self,
         table: IncompleteTable,
         values: Tensor,
-        draws: int,
         *,
         flat: bool,
-        touched: Sequence[int],
+        replaced: Collection[int],
+        exact: Collection[int],
     ) -> pd.DataFrame:
-        """Returns values (draws, N, d) in the user's units; what is untouched, bit for bit."""
-        raw = table.restore(values)
-        if touched:
-            decoded = self.schema_.decode(values.numpy())
-            raw[..., list(touched)] = decoded[..., list(touched)]
+        """Returns values (draws, N, d) as the user's cells; what is not replaced, bit for bit."""
         index = table.index
         if not flat:
-            index = pd.MultiIndex.from_product([range(draws), table.index], names=["draw", "row"])
-        return pd.DataFrame(raw.reshape(-1, raw.shape[-1]), index=index, columns=list(table.nodes))
+            index = pd.MultiIndex.from_product(
+                [range(len(values)), table.index], names=["draw", "row"]
+            )
+        return table.complete(values, index, replaced=replaced, exact=exact)
 
     def structural_model(self) -> StructuralModel:
-        """Returns the model in the user's units, for what the questions above do not cover."""
+        """Returns the model in the user's units, for what the questions above do not cover.
+
+        Discrete columns are counts, and the codes 0, 1, … of levels in `schema_`.
+        """
         self._graph()
-        columns = self.schema_.columns
+        units = [column.unit for column in self.schema_.columns]
         mechanisms = [
-            Rescaled(
-                self.model_.mechanism(i),
-                columns[i].location,
-                columns[i].scale,
-                [columns[j].location for j in parents],
-                [columns[j].scale for j in parents],
-            )
+            Rescaled(self.model_.mechanism(i), units[i], [units[j] for j in parents])
             for i, parents in enumerate(self.graph_.parents)
         ]
         return StructuralModel(self.graph_, mechanisms)
@@ -267,12 +270,32 @@ class QueryMixin:
             raise NotFittedError("this MissCNF is not fitted yet; call fit(df) first.")
         return self.graph_
 
-    def _read(self, df: Table) -> IncompleteTable:
-        return IncompleteTable.read(df, self._graph().nodes, self.schema_, require_all=False)
+    def _read(self, df: Table, *, keep_impossible: bool = False) -> IncompleteTable:
+        return IncompleteTable.read(
+            df,
+            self._graph().nodes,
+            self.schema_,
+            unseen=self.unseen,
+            keep_impossible=keep_impossible,
+            require_all=False,
+        )
 
     def _noise(self, rows: int, seed: int, purpose: str) -> Tensor:
         generator = derive_generator(seed, purpose)
-        return torch.randn((rows, len(self.graph_)), generator=generator, dtype=torch.float64)
+        shape = (rows, self.model_.noise_width)
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
+def _conditional(joint: RowLikelihood, below: RowLikelihood) -> RowLikelihood:
+    """Returns log p(shown | given); −∞ where what is given has probability zero itself."""
+    log_prob = torch.where(
+        torch.isneginf(below.log_prob), -torch.inf, joint.log_prob - below.log_prob
+    )
+    return RowLikelihood(
+        log_prob,
+        (joint.standard_error**2 + below.standard_error**2).sqrt(),
+        torch.minimum(joint.effective_draws, below.effective_draws),
+    )
 
 
 def _check_count(name: str, value: object, least: int = 1) -> None:

@@ -2,6 +2,9 @@ r"""A structural model: a graph, a mechanism for each node, and the sweep that a
 
     x_i = f_i(u_i; x_pa(i)),   i in graph order,   u ~ N(0, I)          (paper, Section 2)
 
+The noise of all nodes stands side by side on the last axis: one number a node, or one for each of
+its categories where a mechanism needs several (`noise_width` in all, d where there are none).
+
 Every question is one sweep with some nodes clamped: fresh noise samples, fresh noise with clamps
 intervenes, abducted noise with clamps is a counterfactual. A clamp holds its node at a value (one
 for all rows, or one a row), or replaces its natural value x_i by a function of it (a shift). Each
@@ -11,6 +14,7 @@ also across an untouched mediator between them.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
@@ -40,6 +44,13 @@ class StructuralModel(nn.Module):
         self.graph = graph
         self.mechanisms = nn.ModuleList(mechanisms)
         self._parents = [list(parents) for parents in graph.parents]
+        ends = list(itertools.accumulate(mechanism.noise_size for mechanism in mechanisms))
+        self.noise_width = ends[-1]
+        self._noise = [
+            slice(end - mechanism.noise_size, end)
+            for end, mechanism in zip(ends, mechanisms, strict=True)
+        ]
+        self.discrete = tuple(mechanism.domain.discrete for mechanism in mechanisms)
 
     def parents_of(self, values: Tensor, node: int) -> Tensor:
         """Returns the columns of a node's parents, (..., p)."""
@@ -78,9 +89,17 @@ class StructuralModel(nn.Module):
         return self.log_factors(values).sum(dim=-1)
 
     def generate(self, noise: Tensor, clamps: Mapping[int, Clamp] | None = None) -> Tensor:
-        """Sweeps noise (..., d) through the graph, holding the clamped nodes; returns (..., d)."""
-        clamps = clamps or {}
-        return self.complete(torch.zeros_like(noise), range(len(self.graph)), noise, clamps)
+        """Sweeps noise through the graph, holding the clamped nodes.
+
+        Arguments:
+            noise: (..., noise_width).
+            clamps: What holds a node, by its index.
+
+        Returns:
+            (..., d).
+        """
+        blank = noise.new_zeros(*noise.shape[:-1], len(self.graph))
+        return self.complete(blank, range(len(self.graph)), noise, clamps)
 
     def complete(
         self,
@@ -95,14 +114,14 @@ class StructuralModel(nn.Module):
         Arguments:
             values: (..., d), complete in all ancestors of what is regenerated.
             nodes: Which nodes, in graph order.
-            noise: (..., d).
+            noise: (..., noise_width).
             clamps: What holds a node, by its index.
             where: (..., d), True in the cells to regenerate; all of them if None.
         """
         clamps = clamps or {}
         columns = list(values.unbind(-1))
         for i in nodes:
-            columns[i] = self._settle(i, columns, noise[..., i], clamps.get(i), where)
+            columns[i] = self._settle(i, columns, self._noise_of(noise, i), clamps.get(i), where)
         return torch.stack(columns, dim=-1)
 
     def _settle(
@@ -111,27 +130,42 @@ class StructuralModel(nn.Module):
         if isinstance(clamp, Tensor):
             return clamp.to(columns[i]).expand_as(columns[i])
         pa = self._parents[i]
-        parents = torch.stack([columns[j] for j in pa], -1) if pa else u.new_zeros(*u.shape, 0)
+        blank = columns[i].new_zeros(*columns[i].shape, 0)
+        parents = torch.stack([columns[j] for j in pa], -1) if pa else blank
         x = self.mechanism(i).generate(u, parents).expand_as(columns[i])
         if clamp is not None:
             x = clamp(x)
         return x if where is None else torch.where(where[..., i], x, columns[i])
 
-    def abduct(self, values: Tensor) -> Tensor:
-        """Returns the noise of complete rows, (..., d)."""
-        noise = [
-            self.mechanism(i).abduct(values[..., i], self.parents_of(values, i))
-            for i in range(len(self.graph))
-        ]
-        return torch.stack(noise, dim=-1)
+    def _noise_of(self, noise: Tensor, node: int) -> Tensor:
+        """Returns a node's own noise, (...) where it is one number and (..., k) otherwise."""
+        own = noise[..., self._noise[node]]
+        return own if self.mechanism(node).noise_size > 1 else own[..., 0]
 
-    def counterfactual(self, values: Tensor, clamps: Mapping[int, Clamp]) -> Tensor:
+    def abduct(self, values: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Returns the noise of complete rows, (..., noise_width).
+
+        The noise of a discrete value is a draw from p(u | x, parents), by the generator.
+        """
+        noise = []
+        for i in range(len(self.graph)):
+            mechanism = self.mechanism(i)
+            u = mechanism.abduct(values[..., i], self.parents_of(values, i), generator)
+            noise.append(u if mechanism.noise_size > 1 else u[..., None])
+        return torch.cat(noise, dim=-1)
+
+    def counterfactual(
+        self,
+        values: Tensor,
+        clamps: Mapping[int, Clamp],
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
         """Returns what complete rows would have been: abduct, act, sweep. Shape (..., d).
 
         Only descendants of the clamped nodes are swept; every other value comes back as it was,
         to the bit.
         """
-        noise = self.abduct(values)
+        noise = self.abduct(values, generator)
         touched = sorted(self.graph.descendants(clamps))
         return self.complete(values, touched, noise, clamps)
 

@@ -102,7 +102,8 @@ def test_density_of_one_column_integrates_to_one_in_original_units(network, comp
 
 def test_quality_has_exact_rows_with_no_error(network, df, complete):
     exact = network.log_prob(complete.head(5), quality=True)
-    assert list(exact.columns) == ["log_prob", "standard_error", "effective_draws"]
+    assert list(exact.columns) == ["log_prob", "standard_error", "effective_draws", "reason"]
+    assert (exact.reason == "").all()
     assert (exact.standard_error == 0).all()
     assert np.isinf(exact.effective_draws).all()
     drawn = network.log_prob(pd.DataFrame({"y": complete.y.head(50)}), quality=True)

@@ -49,7 +49,7 @@ def lavaan_coefficients(name):
 @pytest.mark.parametrize("name", TABLES)
 def test_fit_reaches_the_log_likelihood_of_lavaan(name):
     graph, df = read(name)
-    model = MissCNF(graph, preset="linear").fit(df)
+    model = MissCNF(graph, preset="linear", kinds="continuous").fit(df)
     assert model.log_prob(df).sum() == pytest.approx(TABLES[name][1], abs=0.01)
 
 
@@ -78,7 +78,7 @@ def test_rows_at_the_parameters_of_lavaan_equal_its_casewise_log_likelihood(name
 
 def test_estimates_where_no_row_is_complete_equal_those_of_lavaan():
     graph, df = read("nocomplete4")
-    model = MissCNF(graph, preset="linear").fit(df).structural_model()
+    model = MissCNF(graph, preset="linear", kinds="continuous").fit(df).structural_model()
     slopes, intercepts, variances = lavaan_coefficients("nocomplete4")
     for i, node in enumerate(graph.nodes):
         form = model.mechanism(i).linear_form()

@@ -16,10 +16,10 @@ import torch
 from misscnf import InputError, MissCNF
 from misscnf.bench.missingness import ampute
 from misscnf.bench.scms import load_scm
+from misscnf.domains import CONTINUOUS
 from misscnf.draws import derive_generator
 from misscnf.elimination import Plan
 from misscnf.fitting import PRESETS, Settings, Shape, preset_settings
-from misscnf.fitting.fit import build_model
 from misscnf.fitting.objective import fisher_gradient, pathwise_gradient
 from misscnf.fitting.schedule import OneCycle, Plateau
 from misscnf.graph import CausalGraph
@@ -37,7 +37,7 @@ def incomplete_rows(rows=60):
 
 
 def model_of(shape, scale=1.0):
-    model = build_model(GRAPH, shape, None)
+    model = shape.build_model(GRAPH, [CONTINUOUS] * len(GRAPH))
     generator = derive_generator(0, "parameters")
     with torch.no_grad():
         for parameter in model.parameters():

@@ -1,17 +1,18 @@
+"""A table with holes: what is read, what is refused, and what comes back."""
+
 import json
 import logging
 import math
-from decimal import Decimal
-from fractions import Fraction
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 import torch
 
+from misscnf.columns import Continuous
 from misscnf.errors import InputError
-from misscnf.table import ColumnScale, IncompleteTable, Schema, read_table
+from misscnf.table import IncompleteTable, Schema
+from misscnf.units import Unit
 
 HOLE = float("nan")
 
@@ -33,15 +34,23 @@ def frame() -> pd.DataFrame:
 NODES = ("x", "t", "y")
 
 
+def continuous(frame, nodes=NODES) -> IncompleteTable:
+    return IncompleteTable.read(frame, nodes, kinds="continuous")
+
+
 def fitted(cells, dtype=None) -> IncompleteTable:
-    return IncompleteTable.read(pd.DataFrame({"x": pd.Series(cells, dtype=dtype)}), ["x"])
+    return continuous(pd.DataFrame({"x": pd.Series(cells, dtype=dtype)}), ["x"])
+
+
+def plain(name, location, scale) -> Schema:
+    return Schema((Continuous(name, Unit(location, scale)),))
 
 
 # Reading
 
 
 def test_columns_come_by_name_in_node_order(frame):
-    table = IncompleteTable.read(frame, NODES)
+    table = continuous(frame)
     assert table.nodes == NODES
     assert table.shape == (4, 3)
     assert len(table) == 4
@@ -49,7 +58,7 @@ def test_columns_come_by_name_in_node_order(frame):
 
 
 def test_values_are_standardised_over_observed_cells_and_holes_are_zero(frame):
-    table = IncompleteTable.read(frame, NODES)
+    table = continuous(frame)
     there = ~frame[list(NODES)].isna().to_numpy()
     assert table.values.dtype == torch.float64
     assert table.observed.dtype == torch.bool
@@ -62,7 +71,7 @@ def test_values_are_standardised_over_observed_cells_and_holes_are_zero(frame):
 
 
 def test_index_is_kept_and_independent_of_the_users(frame):
-    table = IncompleteTable.read(frame, NODES)
+    table = continuous(frame)
     pd.testing.assert_index_equal(table.index, frame.index)
     frame.index.name = "changed"
     assert table.index.name == "who"
@@ -70,7 +79,7 @@ def test_index_is_kept_and_independent_of_the_users(frame):
 
 def test_users_frame_is_unchanged_and_not_shared(frame):
     before = frame.copy(deep=True)
-    table = IncompleteTable.read(frame, NODES)
+    table = continuous(frame)
     table.values.fill_(7.0)
     table.raw.fill(7.0)
     pd.testing.assert_frame_equal(frame, before)
@@ -79,7 +88,7 @@ def test_users_frame_is_unchanged_and_not_shared(frame):
 def test_column_outside_the_graph_is_ignored_and_said_so(frame, caplog):
     frame[3] = 1.0
     with caplog.at_level(logging.INFO, logger="misscnf"):
-        table = IncompleteTable.read(frame, NODES)
+        table = continuous(frame)
     assert table.ignored == ("note", "3")
     assert "'note', '3'" in caplog.text
 
@@ -88,7 +97,7 @@ def test_repeated_columns_outside_the_graph_do_no_harm(frame):
     frame.columns = ["y", "x", "x2", "t"]
     frame = frame.rename(columns={"x": "other", "x2": "x"})
     frame.insert(0, "other", 1.0, allow_duplicates=True)
-    assert IncompleteTable.read(frame, NODES).ignored == ("other", "other")
+    assert continuous(frame).ignored == ("other", "other")
 
 
 def test_large_offset_keeps_its_deviation():
@@ -105,78 +114,7 @@ def test_extreme_units_standardise(unit):
     torch.testing.assert_close(z, torch.tensor([-1.0, 1.0, 0.0], dtype=torch.float64))
 
 
-DTYPES = {
-    "float64": pd.Series([1.0, HOLE, 0.0]),
-    "float32": pd.Series([1.0, HOLE, 0.0], dtype="float32"),
-    "nullable float": pd.Series([1.0, None, 0.0], dtype="Float64"),
-    "nullable integer": pd.Series([1, pd.NA, 0], dtype="Int64"),
-    "nullable boolean": pd.Series([True, pd.NA, False], dtype="boolean"),
-    "arrow float": pd.Series([1.0, None, 0.0], dtype=pd.ArrowDtype(pa.float64())),
-    "arrow integer": pd.Series([1, None, 0], dtype=pd.ArrowDtype(pa.int64())),
-    "arrow boolean": pd.Series([True, None, False], dtype=pd.ArrowDtype(pa.bool_())),
-    "arrow decimal": pd.Series(
-        [Decimal(1), None, Decimal(0)], dtype=pd.ArrowDtype(pa.decimal128(5, 2))
-    ),
-    "sparse": pd.Series(pd.arrays.SparseArray([1.0, HOLE, 0.0])),
-    "object with None": pd.Series([1, None, 0.0], dtype=object),
-    "object with NaN": pd.Series([1, HOLE, 0.0], dtype=object),
-    "object with NA": pd.Series([True, pd.NA, np.bool_(0)], dtype=object),
-    "object of exact numbers": pd.Series([Fraction(1), Decimal("NaN"), Decimal(0)], dtype=object),
-    "object of numpy scalars": pd.Series([np.float32(1), None, np.int8(0)], dtype=object),
-    "categories of integers": pd.Series(pd.Categorical([1, None, 0])),
-    "categories of floats": pd.Series(pd.Categorical([1.0, None, 0.0], ordered=True)),
-    "categories of booleans": pd.Series(pd.Categorical([True, None, False])),
-}
-
-
-@pytest.mark.parametrize("cells", DTYPES.values(), ids=DTYPES.keys())
-def test_dtypes_are_read_as_numbers_with_holes(cells):
-    table = fitted(cells)
-    np.testing.assert_array_equal(table.raw[:, 0], [1.0, HOLE, 0.0])
-    assert table.values[:, 0].tolist() == [1.0, 0.0, -1.0]
-
-
-@pytest.mark.parametrize("dtype", ["int64", "uint8", "bool"])
-def test_dtypes_without_holes(dtype):
-    assert fitted([1, 0, 1], dtype).raw[:, 0].tolist() == [1.0, 0.0, 1.0]
-
-
-# Bad input, with the words its sentence must hold
-
-LABELS = ["ann", "bob", "cleo"]
-BAD_COLUMNS = {
-    "plus infinity": ([1.0, np.inf, 2.0], ["'x'", "infinite", "(inf)", "'bob'"]),
-    "minus infinity": ([1.0, 2.0, -np.inf], ["'x'", "infinite", "(-inf)", "'cleo'"]),
-    "integer beyond float64": ([1, 10**400, 2], ["'x'", "infinite", "'bob'"]),
-    "constant": ([0.1, 0.1, HOLE], ["'x'", "constant", "same value (0.1)"]),
-    "constant zero": ([0, 0, 0], ["'x'", "constant"]),
-    "constant up to rounding": ([0.3, 0.1 + 0.2, 0.3], ["'x'", "constant"]),
-    "one value": ([HOLE, 5.0, HOLE], ["'x'", "single observed value (5.0)", "constant"]),
-    "no value": ([HOLE, HOLE, HOLE], ["'x'", "no observed value"]),
-    "no value, as objects": ([None, pd.NA, None], ["'x'", "no observed value"]),
-    "word": ([1.0, 2.0, "unknown"], ["'x'", "'unknown'", "'cleo'", "na_values="]),
-    "word among texts": (["1.5", "unknown", "2"], ["'x'", "'unknown'", "'bob'", "na_values="]),
-    "numbers as text": ([None, "3.5", "4"], ["'x'", "'3.5'", "'bob'", "pandas.to_numeric"]),
-    "categories of words": (pd.Categorical(["a", "b", "a"]), ["'x'", "'a'", "'ann'"]),
-    "list": ([1.0, [2.0], 3.0], ["'x'", "[2.0]", "'bob'", "NaN"]),
-    "complex": ([1.0, 2.0, 1j], ["'x'", "(1+0j)", "'ann'"]),
-    "dates": (pd.date_range("2020", periods=3), ["'x'", "dates", "datetime64"]),
-    "durations": (pd.to_timedelta([1, 2, 3]), ["'x'", "durations", "timedelta64"]),
-    "too large to average": ([1.7e308, 1.6e308, 1.5e308], ["'x'", "larger units"]),
-}
-
-
-@pytest.mark.parametrize(("cells", "words"), BAD_COLUMNS.values(), ids=BAD_COLUMNS.keys())
-def test_bad_column_is_named_in_one_sentence(cells, words):
-    table = pd.DataFrame({"fine": [1, 2, 3], "x": cells}, index=LABELS)
-    with pytest.raises(InputError) as caught:
-        IncompleteTable.read(table, ["fine", "x"])
-    message = str(caught.value)
-    assert [word for word in words if word not in message] == []
-    assert "'fine'" not in message
-    assert message.endswith(".")
-    assert "\n" not in message
-
+# Bad tables, with the words their sentence must hold
 
 THREE = [1.0, 2.0, 3.0]
 BAD_TABLES = {
@@ -214,8 +152,7 @@ def test_every_node_without_a_column_is_named():
 
 @pytest.mark.parametrize("require_all", [True, False])
 def test_column_named_by_a_number_is_hinted_at(require_all):
-    schema = fitted(THREE).schema
-    schema = Schema((ColumnScale("3", schema.columns[0].location, schema.columns[0].scale),))
+    schema = plain("3", 0.0, 1.0)
     with pytest.raises(InputError, match=r"node '3'.*column 3 .*int.*astype\(str\)"):
         IncompleteTable.read(pd.DataFrame({3: THREE}), ["3"], schema, require_all=require_all)
 
@@ -241,7 +178,7 @@ def test_rows_are_named_by_their_label(index, label):
     "cells", [[2.0], [2.0, 2.0], [HOLE], [None, None]], ids=["one", "constant", "hole", "None"]
 )
 def test_new_rows_may_be_constant_or_missing(cells):
-    schema = Schema((ColumnScale("x", 1.0, 2.0),))
+    schema = plain("x", 1.0, 2.0)
     table = IncompleteTable.read(pd.DataFrame({"x": cells}), ["x"], schema)
     assert table.schema is schema
     expected = [0.0 if cell is None or math.isnan(cell) else 0.5 for cell in cells]
@@ -249,7 +186,7 @@ def test_new_rows_may_be_constant_or_missing(cells):
 
 
 def test_new_rows_may_lack_a_column_only_if_said_so(frame, caplog):
-    schema = IncompleteTable.read(frame, NODES).schema
+    schema = continuous(frame).schema
     rows = frame.drop(columns="t")
     with pytest.raises(InputError, match="node 't' has no column"):
         IncompleteTable.read(rows, NODES, schema)
@@ -278,13 +215,13 @@ def test_fitted_rows_need_every_column_whatever_is_said(frame):
     ],
 )
 def test_new_rows_are_still_checked(rows, words):
-    schema = Schema((ColumnScale("x", 0.0, 1e-3),))
+    schema = plain("x", 0.0, 1e-3)
     with pytest.raises(InputError, match=words):
         IncompleteTable.read(rows, ["x"], schema)
 
 
 def test_schema_of_other_nodes_is_refused(frame):
-    schema = IncompleteTable.read(frame, NODES).schema
+    schema = continuous(frame).schema
     with pytest.raises(InputError, match="schema is of the nodes"):
         IncompleteTable.read(frame, ("t", "x", "y"), schema)
 
@@ -293,7 +230,7 @@ def test_schema_of_other_nodes_is_refused(frame):
 
 
 def test_units_round_trip(frame):
-    schema = IncompleteTable.read(frame, NODES).schema
+    schema = continuous(frame).schema
     draws = np.random.default_rng(1).normal(size=(5, 4, 3))
     assert schema.encode(draws).shape == draws.shape
     np.testing.assert_allclose(schema.decode(schema.encode(draws)), draws, rtol=1e-12)
@@ -301,17 +238,16 @@ def test_units_round_trip(frame):
 
 
 def test_density_in_the_users_units_integrates_to_one(frame):
-    schema = IncompleteTable.read(frame, NODES).schema
-    assert schema.log_jacobian.shape == (3,)
-    for j, column in enumerate(schema.columns):
-        x = column.location + column.scale * np.linspace(-12, 12, 4001)
+    schema = continuous(frame).schema
+    for column in schema.columns:
+        x = column.unit.location + column.unit.scale * np.linspace(-12, 12, 4001)
         z = column.encode(x)
-        log_density = -0.5 * z**2 - 0.5 * math.log(2 * math.pi) + schema.log_jacobian[j]
+        log_density = -0.5 * z**2 - 0.5 * math.log(2 * math.pi) + column.log_slope(x)
         assert np.trapezoid(np.exp(log_density), x) == pytest.approx(1.0, abs=1e-10)
 
 
 def test_schema_survives_json(frame):
-    schema = IncompleteTable.read(frame, NODES).schema
+    schema = continuous(frame).schema
     assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
 
 
@@ -322,6 +258,8 @@ def test_schema_survives_json(frame):
         {"columns": 3},
         {"columns": [{"kind": "continuous", "name": "x", "location": 0.0}]},
         {"columns": [{"kind": "ordinal", "name": "x"}]},
+        {"columns": [{"kind": "interval", "name": "x"}]},
+        {"columns": [{"kind": "continuous", "name": "x", "location": 0, "scale": 1, "dtype": {}}]},
         {"columns": [{"kind": "continuous", "name": "x", "location": 0.0, "scale": "wide"}]},
         {"columns": [{"kind": "continuous", "name": "x", "location": 0.0, "scale": 0.0}]},
         {"columns": [{"kind": "continuous", "name": "x", "location": HOLE, "scale": 1.0}]},
@@ -333,8 +271,8 @@ def test_broken_schema_is_refused(entry):
 
 
 def test_decode_frame_has_the_users_units_labels_and_node_order(frame):
-    table = IncompleteTable.read(frame, NODES)
-    decoded = table.decode_frame(table.values.float().requires_grad_())
+    table = continuous(frame)
+    decoded = table.schema.decode_frame(table.values.float().requires_grad_(), table.index)
     assert list(decoded.columns) == list(NODES)
     assert (decoded.dtypes == np.float64).all()
     pd.testing.assert_index_equal(decoded.index, frame.index)
@@ -345,44 +283,48 @@ def test_decode_frame_has_the_users_units_labels_and_node_order(frame):
 
 
 def test_decode_frame_of_other_rows_takes_their_labels(frame):
-    table = IncompleteTable.read(frame, NODES)
+    table = continuous(frame)
     labels = pd.Index(["eve", "fay"])
-    decoded = table.decode_frame(torch.zeros(2, 3), index=labels)
+    decoded = table.schema.decode_frame(torch.zeros(2, 3), index=labels)
     pd.testing.assert_index_equal(decoded.index, labels)
     pd.testing.assert_index_equal(
         table.schema.decode_frame(torch.zeros(2, 3)).index, pd.RangeIndex(2)
     )
 
 
-def test_restore_returns_observed_cells_bit_for_bit():
+def test_completed_tables_have_observed_cells_bit_for_bit():
     generator = np.random.default_rng(2)
     cells = generator.normal(3.0, 7.0, size=(500, 2)) * [1e-9, 1e9]
     cells[generator.random(cells.shape) < 0.4] = HOLE
     table = IncompleteTable.read(pd.DataFrame(cells, columns=["x", "y"]), ["x", "y"])
     there = table.observed.numpy()
-    decoded = table.decode_frame(table.values).to_numpy()
+    decoded = table.schema.decode_frame(table.values).to_numpy()
     assert (decoded[there] != cells[there]).any()  # decoding alone would not do
     draws = torch.from_numpy(generator.normal(size=(3, 500, 2)))
-    restored = table.restore(draws)
-    assert restored.shape == (3, 500, 2)
+    labels = pd.MultiIndex.from_product([range(3), table.index])
+    completed = table.complete(draws, labels)
+    pd.testing.assert_index_equal(completed.index, labels)
+    restored = completed.to_numpy().reshape(3, 500, 2)
     for k in range(3):
         assert restored[k][there].tobytes() == cells[there].tobytes()
-    np.testing.assert_array_equal(
-        restored[:, ~there], table.schema.decode(draws.numpy())[:, ~there]
-    )
+    drawn = table.schema.decode(draws.numpy())
+    np.testing.assert_array_equal(restored[:, ~there], drawn[:, ~there])
+    replaced = table.complete(draws[0], replaced=[1]).to_numpy()
+    np.testing.assert_array_equal(replaced[:, 1], drawn[0, :, 1])
+    assert replaced[there[:, 0], 0].tobytes() == cells[there[:, 0], 0].tobytes()
 
 
-def test_restore_refuses_values_of_another_table(frame):
-    table = IncompleteTable.read(frame, NODES)
+def test_values_of_another_table_complete_nothing(frame):
+    table = continuous(frame)
     with pytest.raises(InputError, match=r"\(1, 3\).*\(4, 3\)"):
-        table.restore(torch.zeros(1, 3))
+        table.complete(torch.zeros(1, 3))
 
 
 @pytest.mark.parametrize(
     "rows", [torch.tensor([3, 0]), torch.tensor([True, False, False, True])], ids=["at", "where"]
 )
 def test_select_takes_rows_with_all_that_belongs_to_them(frame, rows):
-    table = IncompleteTable.read(frame, NODES)
+    table = continuous(frame)
     part = table.select(rows)
     labels = ["dan", "ann"] if rows.dtype == torch.int64 else ["ann", "dan"]
     assert part.index.tolist() == labels
@@ -392,74 +334,3 @@ def test_select_takes_rows_with_all_that_belongs_to_them(frame, rows):
     torch.testing.assert_close(part.values, table.values[rows])
     assert part.schema is table.schema
     assert part.ignored == table.ignored
-
-
-# Files
-
-
-@pytest.mark.parametrize("extension", [".csv", ".CSV", ".tsv", ".parquet"])
-def test_files_give_the_same_table_as_their_frame(frame, tmp_path, extension):
-    path = tmp_path / f"table{extension}"
-    if extension == ".parquet":
-        frame.to_parquet(path)
-    else:
-        frame.rename_axis(None).to_csv(path, sep="\t" if extension == ".tsv" else ",")
-    for source in (path, str(path)):
-        table = IncompleteTable.read(source, NODES)
-        np.testing.assert_array_equal(table.raw, frame[list(NODES)].to_numpy())
-        assert table.ignored == (("note",) if extension == ".parquet" else ("Unnamed: 0", "note"))
-    if extension == ".parquet":
-        pd.testing.assert_index_equal(table.index, frame.index)
-
-
-def test_frame_is_returned_as_it_is(frame):
-    assert read_table(frame) is frame
-
-
-def test_csv_reads_holes_booleans_and_a_separator_at_the_end_of_lines(tmp_path):
-    path = tmp_path / "table.csv"
-    path.write_bytes(b"\xef\xbb\xbfx,NA\n1.5,TRUE,\nNA,,\n,FALSE,\n2.5,true,\n")
-    table = IncompleteTable.read(path, ["x", "NA"])
-    expected = [[1.5, 1.0], [HOLE, HOLE], [HOLE, 0.0], [2.5, 1.0]]
-    np.testing.assert_array_equal(table.raw, expected)
-
-
-BAD_FILES = {
-    "empty": ("table.csv", b"", ["is empty"]),
-    "empty parquet": ("table.parquet", b"", ["is empty"]),
-    "blank lines": ("table.csv", b"\n\n", ["is empty"]),
-    "header only": ("table.csv", b"x,y\n", ["no rows"]),
-    "binary": ("table.csv", b"\x89PNG\r\n\x1a\n\x00", ["not UTF-8", "encoding="]),
-    "ragged": ("table.csv", b"x,y\n1,2\n3,4,5\n", ["cannot be read as .csv", "line 3"]),
-    "open quote": ("table.tsv", b'x\ty\n"1\t2\n', ["cannot be read as .tsv"]),
-    "unnamed column": ("table.csv", b"x,y\na,1,2\nb,3,4\n", ["more fields", "index_col=0"]),
-    "not parquet": ("table.parquet", b"x,y\n1,2\n3,4\n", ["cannot be read as .parquet"]),
-    "other extension": ("table.xlsx", b"x", ["'.xlsx'", ".csv, .tsv, .parquet"]),
-    "no extension": ("table", b"x", [".csv, .tsv, .parquet"]),
-    "repeated header": ("table.csv", b"x,x\n1,2\n3,4\n", ["2 columns named 'x'"]),
-    "word": ("table.csv", b"x\n1\nunknown\n3\n", ["'x'", "'unknown'", "labelled 1", "na_values="]),
-    "infinity": ("table.csv", b"x\n1\n-inf\n", ["'x'", "infinite", "labelled 1"]),
-    "other separator": ("table.csv", b"x;y\n1;2\n", ["node 'x'", "'x;y'"]),
-}
-
-
-# Users do not run with warnings as errors, and what pandas only warns of must still be refused.
-@pytest.mark.filterwarnings("ignore::pandas.errors.ParserWarning")
-@pytest.mark.parametrize(("name", "content", "words"), BAD_FILES.values(), ids=BAD_FILES.keys())
-def test_bad_file_is_explained(tmp_path, name, content, words):
-    path = tmp_path / name
-    path.write_bytes(content)
-    with pytest.raises(InputError) as caught:
-        IncompleteTable.read(path, ["x"])
-    assert [word for word in words if word not in str(caught.value)] == []
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("absent.csv", "there is no file"), ("", "is a directory"), ("x" * 5000, "cannot be opened")],
-    ids=["absent", "directory", "impossible"],
-)
-def test_path_without_a_file_is_explained(tmp_path, name, words):
-    with pytest.raises(InputError, match=words):
-        read_table(tmp_path / name)

@@ -225,7 +225,9 @@ def cf_error(
     for node, levels in intervention_values(truth, interventions, seed).items():
         for a in levels:
             clamps = {node: torch.tensor(a, dtype=x.dtype)}
-            gap = truth.counterfactual(x, clamps) - model.counterfactual(x, clamps)
+            # The noise of discrete values is drawn, from the same numbers for both.
+            gap = truth.counterfactual(x, clamps, derive_generator(seed, "cf"))
+            gap -= model.counterfactual(x, clamps, derive_generator(seed, "cf"))
             errors.append(float(gap.norm(dim=-1).mean()))
     return float(np.mean(errors))
 
@@ -319,7 +321,7 @@ def gaussian_parameters(mechanism: Mechanism, parents: Tensor) -> tuple[Tensor, 
 
 def _is_gaussian(mechanism: Mechanism) -> bool:
     if isinstance(mechanism, Rescaled):
-        return _is_gaussian(mechanism.base)
+        return mechanism.unit.affine and _is_gaussian(mechanism.base)
     if isinstance(mechanism, Equation):
         return mechanism.noise is NORMAL
     return isinstance(mechanism, Gaussian | Affine)
@@ -355,7 +357,7 @@ def _drawn_effect(
     model: StructuralModel, node: int, a: float, b: float, generator: torch.Generator
 ) -> Tensor:
     """Returns E[X | do(b)] − E[X | do(a)] from rows drawn for each arm, (d,)."""
-    shape = (ROWS_AN_ARM, len(model.graph))
+    shape = (ROWS_AN_ARM, model.noise_width)
     arms = (torch.randn(shape, generator=generator, dtype=torch.float64) for _ in range(2))
     means = [_held(model, u, node, at).mean(0) for u, at in zip(arms, (a, b), strict=True)]
     return means[1] - means[0]
@@ -367,7 +369,7 @@ def _held(model: StructuralModel, noise: Tensor, node: int, level: float) -> Ten
 
 def _noise(rows: int, model: StructuralModel, seed: int, *purpose: str | int) -> Tensor:
     generator = derive_generator(seed, "metrics", *purpose)
-    return torch.randn(rows, len(model.graph), generator=generator, dtype=torch.float64)
+    return torch.randn(rows, model.noise_width, generator=generator, dtype=torch.float64)
 
 
 def _clamped(log_density: Tensor) -> Tensor:

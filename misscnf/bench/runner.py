@@ -124,6 +124,7 @@ def _measure(
         seed=trial.seed,
         settings=_settings(trial),
         checkpoint=None if unfinished is None else unfinished / trial.id,
+        kinds=data.world.kinds,
     )
     started = time.perf_counter()
     fitted = load_method(trial.method)(data.tables, flow)

@@ -10,25 +10,26 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from misscnf.domains import Domain
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.fitting.checkpoint import Checkpoint, fingerprint
-from misscnf.fitting.fiml import LinearFit, fit_linear
+from misscnf.fitting.line import Line, fit_line
 from misscnf.fitting.loop import Rows, Trainer, Watcher
 from misscnf.fitting.settings import Settings, Shape
 from misscnf.graph import CausalGraph
 from misscnf.integration import Effort
 from misscnf.likelihood import observed_log_prob
-from misscnf.mechanisms import Gaussian, Spline
 from misscnf.structural import StructuralModel
 
-__all__ = ["Fitted", "fit_model", "build_model", "linear_model"]
+__all__ = ["Fitted", "fit_model", "build_model"]
 
 logger = logging.getLogger("misscnf")
 
@@ -53,27 +54,20 @@ class Fitted:
     """the held-out gain of the network over the line, and its standard error"""
 
 
-def build_model(graph: CausalGraph, shape: Shape, line: LinearFit | None) -> StructuralModel:
-    """Makes a model of one shape for every node, at a linear fit if there is one."""
-    mechanisms = [shape.build(len(parents)) for parents in graph.parents]
+def build_model(
+    graph: CausalGraph, domains: Sequence[Domain], shape: Shape, line: StructuralModel | None
+) -> StructuralModel:
+    """Makes a model of one shape for every node, that starts as a linear one if there is one."""
+    model = shape.build_model(graph, domains)
     if line is not None:
-        for i, mechanism in enumerate(mechanisms):
-            base = mechanism.base if isinstance(mechanism, Spline) else mechanism
-            if isinstance(base, Gaussian):
-                base.set_line(line.intercepts[i], line.weights[i], line.scales[i])
-    return StructuralModel(graph, mechanisms)
-
-
-def linear_model(graph: CausalGraph, line: LinearFit) -> StructuralModel:
-    """Makes the linear-Gaussian model of a fit, in double precision."""
-    mechanisms = [Gaussian(len(parents)).double() for parents in graph.parents]
-    for i, mechanism in enumerate(mechanisms):
-        mechanism.set_line(line.intercepts[i], line.weights[i], line.scales[i])
-    return StructuralModel(graph, mechanisms)
+        for i in range(len(graph)):
+            model.mechanism(i).start_from(line.mechanism(i))
+    return model
 
 
 def fit_model(
     graph: CausalGraph,
+    domains: Sequence[Domain],
     train: tuple[Tensor, Tensor],
     validation: tuple[Tensor, Tensor] | None,
     settings: Settings,
@@ -87,7 +81,8 @@ def fit_model(
 
     Arguments:
         graph: The causal graph.
-        train: Values (N, d), standardised, and observed (N, d).
+        domains: What the values of each node can be.
+        train: Values (N, d), standardised or codes, and observed (N, d).
         validation: The same of held-out rows, or None.
         settings: How the model is shaped and trained.
         seed: Where randomness starts.
@@ -95,19 +90,21 @@ def fit_model(
         checkpoint: A directory that lets an interrupted fit go on.
         watch: Called after each epoch.
     """
+    _check_gradient(domains, settings)
+    everything = _stack(train, validation)
     if not settings.train:
-        return _only_line(graph, _stack(train, validation))
-    line = fit_linear(graph, *train) if settings.linear_start else None
+        return _only_line(fit_line(graph, domains, *everything))
+    line = fit_line(graph, domains, *train) if settings.linear_start else None
     if settings.compare_linear and _held_out(validation) < FEWEST_TO_COMPARE:
         logger.info(
             "too few held-out rows (%d) to justify a network: the linear model is used.",
             _held_out(validation),
         )
-        return _only_line(graph, _stack(train, validation))
-    model = build_model(graph, settings.shape, line)
+        return _only_line(fit_line(graph, domains, *everything))
+    model = build_model(graph, domains, settings.shape, None if line is None else line.model)
     model.initialise(derive_generator(seed, "initialise"))
     model.float().to(device)
-    kept = _checkpoint(checkpoint, graph, train, validation, settings, seed)
+    kept = _checkpoint(checkpoint, graph, domains, train, validation, settings, seed)
     joint = settings.joint
     held_out = None if validation is None else Rows.of(model, *validation, joint=joint)
     trainer = Trainer(model, Rows.of(model, *train, joint=joint), held_out, settings, seed, kept)
@@ -115,7 +112,7 @@ def fit_model(
     model.double().cpu()
     if not settings.compare_linear or line is None or validation is None:
         return Fitted(model, history, "network", None)
-    comparison = _compare(model, linear_model(graph, line), validation, seed)
+    comparison = _compare(model, line.model, validation, seed)
     if comparison["gain"] > ERRORS_TO_BEAT * comparison["standard_error"]:
         return Fitted(model, history, "network", comparison)
     logger.info(
@@ -125,16 +122,25 @@ def fit_model(
         comparison["standard_error"],
     )
     return replace(
-        _only_line(graph, _stack(train, validation)), history=history, comparison=comparison
+        _only_line(fit_line(graph, domains, *everything)),
+        history=history,
+        comparison=comparison,
     )
 
 
-def _only_line(graph: CausalGraph, rows: tuple[Tensor, Tensor]) -> Fitted:
-    line = fit_linear(graph, *rows)
+def _check_gradient(domains: Sequence[Domain], settings: Settings) -> None:
+    if settings.gradient == "pathwise" and any(domain.discrete for domain in domains):
+        raise InputError(
+            f"the preset {settings.preset!r} takes its gradient through the draws, and a draw of "
+            f"a discrete column has none; use another preset, or kinds='continuous'."
+        )
+
+
+def _only_line(line: Line) -> Fitted:
     if not line.converged:
         logger.warning("the linear fit stopped before it converged.")
     history = [{"epoch": line.iterations, "train": line.log_prob}]
-    return Fitted(linear_model(graph, line), history, "linear", None)
+    return Fitted(line.model, history, "linear", None)
 
 
 def _held_out(validation: tuple[Tensor, Tensor] | None) -> int:
@@ -170,6 +176,7 @@ def _compare(
 def _checkpoint(
     folder: str | os.PathLike[str] | None,
     graph: CausalGraph,
+    domains: Sequence[Domain],
     train: tuple[Tensor, Tensor],
     validation: tuple[Tensor, Tensor] | None,
     settings: Settings,
@@ -182,5 +189,10 @@ def _checkpoint(
     tensors = {"values": train[0], "observed": train[1]}
     if validation is not None:
         tensors |= {"held_out_values": validation[0], "held_out_observed": validation[1]}
-    about = {"graph": graph.to_dict(), "settings": settings.to_dict(), "seed": seed}
+    about = {
+        "graph": graph.to_dict(),
+        "domains": [domain.to_dict() for domain in domains],
+        "settings": settings.to_dict(),
+        "seed": seed,
+    }
     return Checkpoint(folder, "network", fingerprint(about, tensors))

@@ -12,37 +12,71 @@ mean, and keeps the network only if held-out rows say so.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from misscnf.domains import CONTINUOUS, Domain
 from misscnf.errors import InputError
+from misscnf.graph import CausalGraph
 from misscnf.integration import Effort
 from misscnf.likelihood import ALGORITHM_1
-from misscnf.mechanisms import Affine, Gaussian, Mechanism, Spline
+from misscnf.mechanisms import (
+    Affine,
+    Categorical,
+    Count,
+    Gaussian,
+    Mechanism,
+    Ordinal,
+    Parents,
+    Spline,
+)
+from misscnf.structural import StructuralModel
 
 __all__ = ["Settings", "Shape", "PRESETS", "preset_settings"]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The kind of mechanism that every node gets."""
+    """The mechanism that every node gets, according to what its values can be."""
 
     kind: str = "gaussian"
-    """"gaussian", "spline" or "affine"."""
+    """What continuous nodes get: "gaussian", "spline" or "affine"."""
     hidden: tuple[int, ...] = (64, 64, 64)
-    """Hidden widths of the mean's network; none makes it linear."""
+    """Hidden widths of the network of means or logits; none makes them linear."""
     scale_hidden: tuple[int, ...] | None = None
-    """Hidden widths of the scale's network; None makes the scale constant."""
+    """Hidden widths of the network of scales, and of the spacings of levels; None makes them
+    constant."""
     activation: str = "silu"
     """"silu" or "relu"."""
 
-    def build(self, parents: int) -> Mechanism:
-        """Makes the mechanism of a node with so many parents."""
+    def build(self, parents: Parents, domain: Domain = CONTINUOUS) -> Mechanism:
+        """Makes the mechanism of a node.
+
+        Arguments:
+            parents: The domains of its parents, or their number.
+            domain: What its values can be.
+        """
+        hidden, activation = self.hidden, self.activation
+        if domain.kind in ("binary", "ordinal"):
+            return Ordinal(parents, domain.levels or 2, hidden, self.scale_hidden, activation)
+        if domain.kind == "categorical":
+            return Categorical(parents, domain.levels or 2, hidden, activation)
+        if domain.kind == "count":
+            return Count(parents, hidden, activation=activation)
         if self.kind == "affine":
             return Affine(parents, self.hidden, self.activation)
         if self.kind == "spline":
             return Spline(parents, self.hidden, self.scale_hidden, activation=self.activation)
         return Gaussian(parents, self.hidden, self.scale_hidden, self.activation)
+
+    def build_model(self, graph: CausalGraph, domains: Sequence[Domain]) -> StructuralModel:
+        """Makes a model with a mechanism of this shape for every node."""
+        mechanisms = [
+            self.build([domains[j] for j in parents], domain)
+            for parents, domain in zip(graph.parents, domains, strict=True)
+        ]
+        return StructuralModel(graph, mechanisms)
 
 
 @dataclass(frozen=True)

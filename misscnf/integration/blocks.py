@@ -20,6 +20,8 @@ from torch import Tensor
 
 from misscnf.draws import uniform_numbers
 from misscnf.elimination import Components
+from misscnf.integration.sweep import Sweep
+from misscnf.structural import StructuralModel
 
 __all__ = [
     "Accept",
@@ -51,6 +53,8 @@ class Effort:
     """The most points a component gets in one randomisation; falling short is said."""
     adapt: bool = True
     """Whether draws follow need; otherwise exactly `draws` from the prior."""
+    tail: float = 1e-6
+    """Sums over counts leave out at most so much of their mass."""
     independent: bool = False
     """Whether points are independent (the paper's) instead of quasi-random."""
     closed_form: bool = True
@@ -89,6 +93,20 @@ class Block(Protocol):
             generator: Where randomness comes from.
             even: Whether the draws of a component are spread evenly over its posterior (for
                 averages) instead of independent (for imputations).
+        """
+
+    def expected_log_factors(
+        self, model: StructuralModel, values: Tensor, weight: Tensor
+    ) -> Tensor:
+        """Returns Σ_c weight_c E[Σ_i log φ_i | x_O] over the components' factors.
+
+        The posterior is held fixed: by Fisher's identity, the gradient by the parameters is that
+        of the log-integrals.
+
+        Arguments:
+            model: The structural model.
+            values: (N, d) the values that the components were integrated with.
+            weight: (C,)
         """
 
 
@@ -143,6 +161,15 @@ class WeightedDraws:
             place = (place + torch.arange(count, device=place.device)) / count
         chosen = torch.searchsorted(upto, place * upto[:, -1:]).clamp(max=weight.shape[-1] - 1)
         return self.values.gather(1, chosen[self.components.cell_component])
+
+    def expected_log_factors(
+        self, model: StructuralModel, values: Tensor, weight: Tensor
+    ) -> Tensor:
+        """Averages over all points by their weights."""
+        share = torch.nan_to_num(torch.softmax(self.log_weight.detach(), -1), nan=0.0)
+        log_joint = Sweep(model, values, self.components).log_joint(self.values.detach())
+        log_joint = torch.where(share > 0, log_joint, 0.0)  # points of no weight may be anywhere
+        return (weight[:, None] * share * log_joint).sum()
 
     def select(self, keep: Tensor, short: int = 0) -> WeightedDraws:
         """Returns the block of some of the components, (C,) True where kept."""

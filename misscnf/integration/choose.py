@@ -9,6 +9,7 @@ from torch import Tensor
 
 from misscnf.elimination import Components
 from misscnf.integration.blocks import Accept, Block, Effort, WeightedDraws, parts
+from misscnf.integration.branches import branched, hides_discrete
 from misscnf.integration.closed_form import closed_form
 from misscnf.integration.guided import guided_draws
 from misscnf.integration.prior import prior_draws
@@ -38,6 +39,24 @@ def integrate(
         effort: How hard to work.
         generator: Where randomness comes from.
     """
+    rest = components
+    if effort.adapt and any(model.discrete) and len(rest):
+        hides = hides_discrete(model, rest)
+        if hides.any():
+            chosen = rest.select(hides)
+            yield from branched(model, values, chosen, effort, generator, _integrate_the_rest)
+            rest = rest.select(~hides)
+    yield from _integrate_the_rest(model, values, rest, effort, generator)
+
+
+def _integrate_the_rest(
+    model: StructuralModel,
+    values: Tensor,
+    components: Components,
+    effort: Effort,
+    generator: torch.Generator,
+) -> Iterator[Block]:
+    """Yields blocks of components without sums: discrete cells, if there are any, are drawn."""
     rest = components
     if effort.closed_form and len(rest):
         curved = [form is None for form in model.linear_forms()]

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from misscnf.draws import normal_numbers
 from misscnf.elimination import Components
+from misscnf.integration.sweep import Sweep
 from misscnf.mechanisms import LinearForm
 from misscnf.structural import StructuralModel
 
@@ -65,6 +66,23 @@ class GaussianBlock:
             scores = torch.cat([scores, -scores], dim=-1)[..., :count]
         away = torch.linalg.solve_triangular(self.root.transpose(1, 2), scores, upper=True)
         return (self.mean[..., None] + away)[self.components.cell_component, self.slot]
+
+    def expected_log_factors(
+        self, model: StructuralModel, values: Tensor, weight: Tensor
+    ) -> Tensor:
+        """Averages over points with the posterior's mean and covariance.
+
+        The 2m points mean ± √m · (columns of its root), of equal weight, average every quadratic
+        function exactly, and so every log-factor of a linear-Gaussian component.
+        """
+        mean, m = self.mean.detach(), self.mean.shape[1]
+        eye = math.sqrt(m) * torch.eye(m, dtype=mean.dtype, device=mean.device)
+        root = self.root.detach().transpose(1, 2)
+        away = torch.linalg.solve_triangular(root, eye.expand_as(root), upper=True)
+        points = mean[..., None] + torch.cat([away, -away], dim=-1)
+        hidden = points[self.components.cell_component, self.slot]
+        log_joint = Sweep(model, values.to(hidden), self.components).log_joint(hidden)
+        return (weight * log_joint.mean(1)).sum()
 
 
 def closed_form(
@@ -129,6 +147,8 @@ def _linear_factor(
     weights = form.weights.to(values)
     hidden = slots >= 0
     known = torch.where(hidden, 0.0, seen) @ weights + form.intercept.to(values)
+    if form.offset is not None:
+        known = known + form.offset(seen)
     a = values.new_zeros(len(rows), m + 1)  # the last column takes what is observed
     a = a.scatter_add(1, torch.where(hidden, slots, m), -weights.expand(len(rows), -1))
     is_hidden = own_slot >= 0

@@ -112,6 +112,9 @@ def _propose(
 def _fit_guide(components: Components, points: Tensor, log_weight: Tensor) -> _Guide:
     """Matches mean and covariance of weighted points, tempered until enough of them count."""
     m = points.shape[-1]
+    # Where no point has any weight, the guide stays where the points are.
+    lost = (log_weight == -torch.inf).all(-1, keepdim=True)
+    log_weight = torch.where(lost, 0.0, log_weight)
     weight = torch.softmax(_temper(log_weight, components.size), dim=-1)
     mean = torch.einsum("ck,ckm->cm", weight, points)
     centred = points - mean[:, None, :]
@@ -141,4 +144,5 @@ def _temper(log_weight: Tensor, size: Tensor) -> Tensor:
         middle = 0.5 * (low + high)
         flat_enough = (effective_draws(middle * log_weight) >= enough)[:, None]
         low, high = torch.where(flat_enough, middle, low), torch.where(flat_enough, high, middle)
-    return torch.where(whole, log_weight, low * log_weight)
+    flat = torch.where(log_weight.isfinite(), low * log_weight, -torch.inf)
+    return torch.where(whole, log_weight, flat)

@@ -21,6 +21,8 @@ __all__ = ["Knots", "Interpolant"]
 
 STEEPEST = 3.0
 """An interpolant falls by at most so many nats between knots, so that it covers all of it."""
+BELOW = 100.0
+"""Where an integrand is zero, it counts as so many nats below the lowest of its other knots."""
 
 
 class _Peaks(NamedTuple):
@@ -47,7 +49,7 @@ class Knots:
     def at(points: Tensor, log_target: Tensor) -> Knots:
         """Orders points (C, n) and what was found at them."""
         points, order = points.sort(dim=1)
-        return Knots(points, log_target.gather(1, order))
+        return Knots(points, _finite(log_target).gather(1, order))
 
     def add(self, points: Tensor, log_target: Tensor) -> Knots:
         """Returns these knots and some more."""
@@ -106,6 +108,15 @@ class Knots:
         lifted = self.log_target.clone()
         lifted[:, 1:-1] += rise
         return lifted * (2.0 * STEEPEST / sharpest.clamp(min=2.0 * STEEPEST))
+
+
+def _finite(log_target: Tensor) -> Tensor:
+    """Puts zeros of the integrand, −∞, below the lowest knot that is none; all even if all are."""
+    zero = log_target == -torch.inf
+    if not zero.any():
+        return log_target
+    lowest = torch.where(zero, torch.inf, log_target).amin(1, keepdim=True)
+    return torch.where(zero, torch.where(lowest.isfinite(), lowest, 0.0) - BELOW, log_target)
 
 
 @dataclass(frozen=True)

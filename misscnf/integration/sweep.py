@@ -106,10 +106,22 @@ class Sweep:
             mechanism = self.model.mechanism(visit.node)
             parents = _resolve(visit, values)
             if visit.own is None:
-                values.index_copy_(0, visit.at, mechanism.generate(noise[visit.at], parents))
+                values.index_copy_(0, visit.at, mechanism.draw(noise[visit.at], parents))
             else:
                 log_evidence.index_add_(0, visit.at, mechanism.log_prob(visit.own, parents))
         return values, log_evidence
+
+    def log_joint(self, values: Tensor) -> Tensor:
+        """Returns log p of the hidden cells and their evidence at values (H, K), shape (C, K)."""
+        total = values.new_zeros(len(self.components), values.shape[1])
+        for visit in self._visits:
+            mechanism, parents = self.model.mechanism(visit.node), _resolve(visit, values)
+            own, at = visit.own, visit.at
+            if own is None:
+                own, at = values[visit.at], self.components.cell_component[visit.at]
+            log_prob = mechanism.log_prob(own, parents).expand(-1, values.shape[1])
+            total = total.index_add(0, at, log_prob)
+        return total
 
 
 def _resolve(visit: _Visit, values: Tensor) -> Tensor:

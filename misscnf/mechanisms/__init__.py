@@ -2,18 +2,31 @@
 
 from misscnf.mechanisms.affine import Affine
 from misscnf.mechanisms.base import LinearForm, Mechanism, standard_normal_log_prob
+from misscnf.mechanisms.categorical import Categorical, GumbelMax
 from misscnf.mechanisms.conditioner import Conditioner
+from misscnf.mechanisms.count import Count, InverseCount
+from misscnf.mechanisms.encoding import Encoding, Parents, read_parents
 from misscnf.mechanisms.gaussian import Gaussian
 from misscnf.mechanisms.rescaled import Rescaled
 from misscnf.mechanisms.spline import Spline
+from misscnf.mechanisms.threshold import Ordinal, Threshold
 
 __all__ = [
     "Mechanism",
     "Gaussian",
     "Spline",
     "Affine",
+    "Ordinal",
+    "Categorical",
+    "Count",
+    "Threshold",
+    "GumbelMax",
+    "InverseCount",
     "Rescaled",
     "Conditioner",
+    "Encoding",
+    "Parents",
+    "read_parents",
     "LinearForm",
     "MECHANISMS",
     "standard_normal_log_prob",
@@ -23,5 +36,8 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "gaussian": Gaussian,
     "spline": Spline,
     "affine": Affine,
+    "ordinal": Ordinal,
+    "categorical": Categorical,
+    "count": Count,
 }
 """The mechanisms that a saved model may name."""

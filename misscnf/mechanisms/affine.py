@@ -17,6 +17,7 @@ from torch import Tensor
 
 from misscnf.mechanisms.base import Mechanism, standard_normal_log_prob
 from misscnf.mechanisms.conditioner import Conditioner
+from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
 from misscnf.mechanisms.gaussian import soft_bound
 
 __all__ = ["Affine"]
@@ -28,18 +29,18 @@ class Affine(Mechanism):
     """u = μ(x_pa) + exp(s(x_pa)) x with u ~ N(0, 1).
 
     Arguments:
-        parents: The number of parents.
+        parents: The domains of the parents, or their number.
         hidden: Hidden widths of the network.
         activation: Its activation.
     """
 
     def __init__(
-        self, parents: int, hidden: Sequence[int] = (64, 64), activation: str = "relu"
+        self, parents: Parents, hidden: Sequence[int] = (64, 64), activation: str = "relu"
     ) -> None:
         super().__init__()
-        self.parents = parents
+        self.parents = read_parents(parents)
         self.activation = activation
-        self.conditioner = Conditioner(parents, 2, hidden, activation=activation, skip=False)
+        self.conditioner = Conditioner(self.parents, 2, hidden, activation=activation, skip=False)
 
     def shift_and_log_slope(self, parents: Tensor) -> tuple[Tensor, Tensor]:
         """Returns μ(x_pa) and s(x_pa)."""
@@ -56,7 +57,9 @@ class Affine(Mechanism):
         shift, log_slope = self.shift_and_log_slope(parents)
         return (u - shift) * torch.exp(-log_slope)
 
-    def abduct(self, x: Tensor, parents: Tensor) -> Tensor:
+    def abduct(
+        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
+    ) -> Tensor:
         """Returns μ + exp(s) x."""
         shift, log_slope = self.shift_and_log_slope(parents)
         return shift + torch.exp(log_slope) * x
@@ -68,7 +71,7 @@ class Affine(Mechanism):
     def spec(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
         return {
-            "parents": self.parents,
+            "parents": write_parents(self.parents),
             "hidden": list(self.conditioner.hidden),
             "activation": self.activation,
         }

@@ -2,8 +2,9 @@ r"""How parents set the parameters of a mechanism: a straight line, and a networ
 
     parameters = bias + W x_pa + network(x_pa)
 
-The last layer of the network starts at zero, so that every mechanism starts as its linear part
-and the network only has to learn what the line leaves over.
+Discrete parents enter as the numbers of `encoding`. The last layer of the network starts at zero,
+so that every mechanism starts as its linear part and the network only has to learn what the line
+leaves over.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from misscnf.mechanisms.encoding import Encoding, Parents, read_parents
 
 __all__ = ["Conditioner", "ACTIVATIONS"]
 
@@ -27,7 +30,8 @@ class Conditioner(nn.Module):
     """Maps parents (..., p) to parameters (..., outputs).
 
     Arguments:
-        parents: The number of parents p. With none, the parameters are constants.
+        parents: The domains of the p parents, or their number. With none, the parameters are
+            constants.
         outputs: The number of parameters.
         hidden: Widths of the hidden layers; none makes the map linear.
         activation: A name in `ACTIVATIONS`.
@@ -36,7 +40,7 @@ class Conditioner(nn.Module):
 
     def __init__(
         self,
-        parents: int,
+        parents: Parents,
         outputs: int,
         hidden: Sequence[int] = (),
         *,
@@ -44,12 +48,15 @@ class Conditioner(nn.Module):
         skip: bool = True,
     ) -> None:
         super().__init__()
-        self.parents = parents
-        self.hidden = tuple(hidden) if parents else ()
+        self.encoding = Encoding(read_parents(parents))
+        features = self.features = self.encoding.features
+        self.hidden = tuple(hidden) if features else ()
         self.activation = ACTIVATIONS[activation]
         self.bias = nn.Parameter(torch.zeros(outputs))
-        self.weight = nn.Parameter(torch.zeros(outputs, parents)) if self._has_line(skip) else None
-        widths = (parents, *self.hidden)
+        self.weight = (
+            nn.Parameter(torch.zeros(outputs, features)) if self._has_line(skip) else None
+        )
+        widths = (features, *self.hidden)
         self.weights = nn.ParameterList(
             torch.zeros(wide, narrow) for narrow, wide in zip(widths, self.hidden, strict=False)
         )
@@ -59,7 +66,7 @@ class Conditioner(nn.Module):
         self.skip = skip
 
     def _has_line(self, skip: bool) -> bool:  # noqa: FBT001
-        return self.parents > 0 and (skip or not self.hidden)
+        return self.features > 0 and (skip or not self.hidden)
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draws the hidden layers, U(±1/√fan-in); the last stays zero beside a linear part."""
@@ -75,23 +82,24 @@ class Conditioner(nn.Module):
 
     def forward(self, parents: Tensor) -> Tensor:
         """Returns the parameters, (outputs,) for a root and (..., outputs) otherwise."""
-        if self.parents == 0:
+        if self.features == 0:
             return self.bias
+        features = self.encoding(parents)
         if self.last is None:
             assert self.weight is not None
-            return functional.linear(parents, self.weight, self.bias)
-        if not torch.is_grad_enabled() and parents.numel() > ROWS_AT_ONCE * self.parents:
-            pieces = parents.reshape(-1, self.parents).split(ROWS_AT_ONCE)
+            return functional.linear(features, self.weight, self.bias)
+        if not torch.is_grad_enabled() and features.numel() > ROWS_AT_ONCE * self.features:
+            pieces = features.reshape(-1, self.features).split(ROWS_AT_ONCE)
             out = torch.cat([self._network(piece) for piece in pieces])
-            return out.reshape(*parents.shape[:-1], -1)
-        return self._network(parents)
+            return out.reshape(*features.shape[:-1], -1)
+        return self._network(features)
 
-    def _network(self, parents: Tensor) -> Tensor:
+    def _network(self, features: Tensor) -> Tensor:
         assert self.last is not None
-        h = parents
+        h = features
         for weight, bias in zip(self.weights, self.biases, strict=True):
             h = self.activation(functional.linear(h, weight, bias))
         out = functional.linear(h, self.last, self.bias)
         if self.weight is None:
             return out
-        return out + functional.linear(parents, self.weight)
+        return out + functional.linear(features, self.weight)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from misscnf.mechanisms.base import LinearForm, Mechanism, standard_normal_log_prob
 from misscnf.mechanisms.conditioner import Conditioner
+from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
 
 __all__ = ["Gaussian", "soft_bound"]
 
@@ -31,7 +32,7 @@ class Gaussian(Mechanism):
     """x = m(x_pa) + exp(s(x_pa)) u with u ~ N(0, 1).
 
     Arguments:
-        parents: The number of parents.
+        parents: The domains of the parents, or their number.
         mean_hidden: Hidden widths of the mean's network; none makes it linear.
         scale_hidden: Hidden widths of the scale's network; None makes the scale constant.
         activation: Activation of the networks.
@@ -39,18 +40,21 @@ class Gaussian(Mechanism):
 
     def __init__(
         self,
-        parents: int,
+        parents: Parents,
         mean_hidden: Sequence[int] = (),
         scale_hidden: Sequence[int] | None = None,
         activation: str = "silu",
     ) -> None:
         super().__init__()
-        self.parents = parents
+        self.parents = read_parents(parents)
         self.activation = activation
-        self.mean = Conditioner(parents, 1, mean_hidden, activation=activation)
-        self.constant_scale = scale_hidden is None or parents == 0
+        self.mean = Conditioner(self.parents, 1, mean_hidden, activation=activation)
+        self.constant_scale = scale_hidden is None or not self.parents
         self.log_scale = Conditioner(
-            0 if self.constant_scale else parents, 1, scale_hidden or (), activation=activation
+            () if self.constant_scale else self.parents,
+            1,
+            scale_hidden or (),
+            activation=activation,
         )
 
     def location_and_log_scale(self, parents: Tensor) -> tuple[Tensor, Tensor]:
@@ -70,7 +74,9 @@ class Gaussian(Mechanism):
         location, log_scale = self.location_and_log_scale(parents)
         return location + torch.exp(log_scale) * u
 
-    def abduct(self, x: Tensor, parents: Tensor) -> Tensor:
+    def abduct(
+        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
+    ) -> Tensor:
         """Returns (x − m) / exp(s)."""
         location, log_scale = self.location_and_log_scale(parents)
         return (x - location) * torch.exp(-log_scale)
@@ -84,12 +90,19 @@ class Gaussian(Mechanism):
         """Returns the line, where the mean is one and the scale is constant."""
         if self.mean.hidden or not self.constant_scale:
             return None
-        weight = self.mean.weight
-        weights = self.mean.bias.new_zeros(0) if weight is None else weight[0]
-        return LinearForm(self.mean.bias[0], weights, torch.exp(self.log_scale.bias[0]))
+        intercept, scale = self.mean.bias[0], torch.exp(self.log_scale.bias[0])
+        weight, encoding = self.mean.weight, self.mean.encoding
+        if weight is None:
+            return LinearForm(intercept, intercept.new_zeros(0), scale)
+        if encoding.plain:
+            return LinearForm(intercept, weight[0], scale)
+        weights, of_discrete = encoding.split(weight[0])
+        return LinearForm(
+            intercept, weights, scale, lambda parents: encoding(parents) @ of_discrete.to(parents)
+        )
 
     def set_line(self, intercept: float, weights: Sequence[float], scale: float) -> None:
-        """Sets the linear part of the mean and the constant of the scale."""
+        """Sets the linear part of the mean, a weight a feature, and the constant of the scale."""
         with torch.no_grad():
             self.mean.bias.fill_(intercept)
             if self.mean.weight is not None:
@@ -100,7 +113,7 @@ class Gaussian(Mechanism):
     def spec(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
         return {
-            "parents": self.parents,
+            "parents": write_parents(self.parents),
             "mean_hidden": list(self.mean.hidden),
             "scale_hidden": None if self.constant_scale else list(self.log_scale.hidden),
             "activation": self.activation,

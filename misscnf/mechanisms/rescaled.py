@@ -1,84 +1,105 @@
-r"""A mechanism in other units: the same law, with its value and its parents rescaled.
+r"""A mechanism in other units: the same law, with its value and its parents as the user has them.
 
-With z = (x − location) / scale for the node and each of its parents, a mechanism of z is one of x:
+With z = unit(x) for the node and each of its parents, a mechanism of z is one of x:
 
-    log p(x | parents) = log p(z | z_parents) − log scale,  x = location + scale · f(u; z_parents).
+    log p(x | parents) = log p(z | z_parents) + log|dz/dx|,   x = unit⁻¹(f(u; z_parents)).
 
-So a model of standardised columns can be asked in the user's units, like the true SCM.
+So a model of standardised columns can be asked in the user's units, like the true SCM. Discrete
+nodes have the identity for a unit: their values are codes and counts on both sides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from misscnf.domains import Domain
 from misscnf.errors import InputError
 from misscnf.mechanisms.base import LinearForm, Mechanism
+from misscnf.units import Unit
 
 __all__ = ["Rescaled"]
 
 
 class Rescaled(Mechanism):
-    """A mechanism of standardised numbers, in original units and double precision.
+    """A mechanism of the model's numbers, in original units and double precision.
 
     Arguments:
         base: The mechanism of z.
-        location: The location of x.
-        scale: The scale of x, positive.
-        parent_locations: The locations of its parents.
-        parent_scales: The scales of its parents.
+        unit: The unit of x.
+        parent_units: The units of its parents.
     """
 
-    location: Tensor
-    scale: Tensor
-    parent_locations: Tensor
-    parent_scales: Tensor
-
-    def __init__(
-        self,
-        base: Mechanism,
-        location: float,
-        scale: float,
-        parent_locations: Sequence[float],
-        parent_scales: Sequence[float],
-    ) -> None:
+    def __init__(self, base: Mechanism, unit: Unit, parent_units: Sequence[Unit]) -> None:
         super().__init__()
         self.base = base
-        for name, numbers in (
-            ("location", location),
-            ("scale", scale),
-            ("parent_locations", parent_locations),
-            ("parent_scales", parent_scales),
-        ):
-            self.register_buffer(name, torch.tensor(numbers, dtype=torch.float64))
+        self.unit = unit
+        self.parent_units = tuple(parent_units)
+
+    @property
+    def domain(self) -> Domain:
+        """What the values of the base can be."""
+        return self.base.domain
+
+    @property
+    def noise_size(self) -> int:
+        """How many standard normal numbers the base needs."""
+        return self.base.noise_size
 
     def _encode(self, parents: Tensor) -> Tensor:
-        return (parents - self.parent_locations) / self.parent_scales
+        if not self.parent_units:
+            return parents
+        columns = zip(self.parent_units, parents.unbind(-1), strict=True)
+        return torch.stack([unit.encode(x) for unit, x in columns], dim=-1)
 
     def log_prob(self, x: Tensor, parents: Tensor) -> Tensor:
-        """Returns log p(z | z_parents) − log scale."""
-        z = (x - self.location) / self.scale
-        return self.base.log_prob(z, self._encode(parents)) - torch.log(self.scale)
+        """Returns log p(z | z_parents) + log|dz/dx|; −∞ where the unit has no room for x."""
+        if self.unit.affine:
+            z = self.unit.encode(x)
+            return self.base.log_prob(z, self._encode(parents)) + self.unit.log_slope(x)
+        room = self.unit.holds(x)
+        inside = torch.where(room, x, self.unit.decode(torch.zeros_like(x)))
+        z = self.unit.encode(inside)
+        density = self.base.log_prob(z, self._encode(parents)) + self.unit.log_slope(inside)
+        return torch.where(room, density, -torch.inf)
 
     def generate(self, u: Tensor, parents: Tensor) -> Tensor:
-        """Returns location + scale · f(u; z_parents)."""
-        return self.location + self.scale * self.base.generate(u, self._encode(parents))
+        """Returns the value that the noise makes, in original units."""
+        return self.unit.decode(self.base.generate(u, self._encode(parents)))
 
-    def abduct(self, x: Tensor, parents: Tensor) -> Tensor:
-        """Returns the noise of z."""
-        return self.base.abduct((x - self.location) / self.scale, self._encode(parents))
+    def abduct(
+        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Returns the noise of z, drawn where several noises make it."""
+        return self.base.abduct(self.unit.encode(x), self._encode(parents), generator)
+
+    def draw(self, score: Tensor, parents: Tensor) -> Tensor:
+        """Returns a value of the law from one number."""
+        return self.unit.decode(self.base.draw(score, self._encode(parents)))
+
+    def support(self, parents: Tensor, tail: float) -> Tensor:
+        """Returns how many values hold all the mass of a discrete law."""
+        return self.base.support(self._encode(parents), tail)
 
     def linear_form(self) -> LinearForm | None:
-        """Returns the line in original units, where the base is one."""
+        """Returns the line in original units, where the base is one and no unit is bent."""
         form = self.base.linear_form()
-        if form is None:
+        if form is None or not all(unit.affine for unit in (self.unit, *self.parent_units)):
             return None
-        weights = self.scale * form.weights / self.parent_scales
-        intercept = self.location + self.scale * form.intercept - weights @ self.parent_locations
-        return LinearForm(intercept, weights, self.scale * form.scale)
+        locations = form.weights.new_tensor([unit.location for unit in self.parent_units])
+        scales = form.weights.new_tensor([unit.scale for unit in self.parent_units])
+        weights = self.unit.scale * form.weights / scales
+        intercept = self.unit.location + self.unit.scale * form.intercept - weights @ locations
+        return LinearForm(intercept, weights, self.unit.scale * form.scale, self._offset(form))
+
+    def _offset(self, form: LinearForm) -> Callable[[Tensor], Tensor] | None:
+        base = form.offset
+        if base is None:
+            return None
+        return lambda parents: self.unit.scale * base(self._encode(parents))
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draws the starting parameters of the base."""

@@ -22,6 +22,7 @@ from torch.distributions import Distribution
 
 from misscnf.mechanisms.base import Mechanism, standard_normal_log_prob
 from misscnf.mechanisms.conditioner import Conditioner
+from misscnf.mechanisms.encoding import Parents
 from misscnf.mechanisms.gaussian import Gaussian
 
 # Importing zuko switches torch's argument validation off for the whole process: put it back.
@@ -37,7 +38,7 @@ class Spline(Mechanism):
     """u = S((x − m(x_pa)) / exp(s(x_pa))) with u ~ N(0, 1).
 
     Arguments:
-        parents: The number of parents.
+        parents: The domains of the parents, or their number.
         mean_hidden: As in `Gaussian`.
         scale_hidden: As in `Gaussian`.
         shape_hidden: Hidden widths of the network that bends the spline with the parents; None
@@ -49,7 +50,7 @@ class Spline(Mechanism):
 
     def __init__(
         self,
-        parents: int,
+        parents: Parents,
         mean_hidden: Sequence[int] = (),
         scale_hidden: Sequence[int] | None = None,
         shape_hidden: Sequence[int] | None = None,
@@ -61,9 +62,9 @@ class Spline(Mechanism):
         self.bins = bins
         self.bound = bound
         self.base = Gaussian(parents, mean_hidden, scale_hidden, activation)
-        self.constant_shape = shape_hidden is None or parents == 0
+        self.constant_shape = shape_hidden is None or not self.base.parents
         self.shape = Conditioner(
-            0 if self.constant_shape else parents,
+            () if self.constant_shape else self.base.parents,
             3 * bins - 1,
             shape_hidden or (),
             activation=activation,
@@ -85,7 +86,9 @@ class Spline(Mechanism):
         location, log_scale = self.base.location_and_log_scale(parents)
         return location + torch.exp(log_scale) * self._spline(parents).inv(u)
 
-    def abduct(self, x: Tensor, parents: Tensor) -> Tensor:
+    def abduct(
+        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
+    ) -> Tensor:
         """Returns S((x − m) / exp(s))."""
         z = self.base.abduct(x, parents)
         return self._spline(parents)(z)
@@ -94,6 +97,10 @@ class Spline(Mechanism):
         """Draws the hidden layers of all networks."""
         self.base.initialise(generator)
         self.shape.initialise(generator)
+
+    def start_from(self, line: Mechanism) -> None:
+        """Takes over the parameters of a Gaussian mechanism."""
+        self.base.start_from(line)
 
     def spec(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

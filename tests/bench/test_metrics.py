@@ -31,6 +31,7 @@ from misscnf.bench.scms.world import x_graph
 from misscnf.errors import InputError
 from misscnf.mechanisms import Affine, Gaussian, Rescaled, Spline
 from misscnf.structural import StructuralModel
+from misscnf.units import Unit
 
 ONE, TWO, CHAIN = x_graph(()), x_graph((), (1,)), x_graph((), (1,), (2,))
 COLLIDERS = ["collider_lin", "collider_nlin", "collider_nlin_unit"]
@@ -54,7 +55,7 @@ def dense_kl(p, q):
     return float(0.5 * (forth.trace() + back.trace() + gap) - len(a))
 
 
-@pytest.fixture(params=SCMS)
+@pytest.fixture(params=[name for name in SCMS if name != "clinic"])
 def world(request):
     return load_scm(request.param)
 
@@ -249,7 +250,7 @@ def test_local_kl_counts_the_right_edge_and_leaves_empty_bins_empty():
 GAUSSIAN = {
     "gaussian": Gaussian(2, (8,), (8,)),
     "affine": Affine(2, (8, 8)),
-    "rescaled": Rescaled(Affine(2, (8,)), 3.0, 2.5, [1.0, -1.0], [0.5, 4.0]),
+    "rescaled": Rescaled(Affine(2, (8,)), Unit(3.0, 2.5), [Unit(1.0, 0.5), Unit(-1.0, 4.0)]),
     "equation": Equation(lambda a, b: a * b, lambda a, b: -1.0 - a**2),
     "line": linear(1.0, 2.0, scale=-3.0),
 }
@@ -270,7 +271,7 @@ def test_other_laws_have_no_gaussian_parameters():
     parents = torch.zeros(3, 1)
     assert gaussian_parameters(Spline(1), parents) is None
     assert gaussian_parameters(Equation(noise=LAPLACE), parents) is None
-    assert gaussian_parameters(Rescaled(Spline(1), 0.0, 1.0, [0.0], [1.0]), parents) is None
+    assert gaussian_parameters(Rescaled(Spline(1), Unit(), [Unit()]), parents) is None
 
 
 # A fitted model.

@@ -15,7 +15,8 @@ from misscnf.bench.scms.equations import LAPLACE, NORMAL, TANH, UNIFORM, softplu
 from misscnf.errors import InputError
 from misscnf.mechanisms import standard_normal_log_prob
 
-EVERY = [*SCMS, "chain_alpha_0", "chain_alpha_1", "collider_alpha_0", "chain_d_5"]
+SMOOTH = [name for name in SCMS if name != "clinic"]
+EVERY = [*SMOOTH, "chain_alpha_0", "chain_alpha_1", "collider_alpha_0", "chain_d_5"]
 SHAPES = {
     "normal": NORMAL,
     "tanh": TANH,

@@ -4,6 +4,7 @@ import torch
 
 from misscnf.mechanisms import Affine, Gaussian, Rescaled, Spline
 from misscnf.structural import StructuralModel
+from misscnf.units import Unit
 
 MECHANISMS = {
     "gaussian": lambda p: Gaussian(p),
@@ -16,8 +17,8 @@ MECHANISMS = {
     "spline, network shape": lambda p: Spline(p, (8,), None, (8,)),
     "affine": lambda p: Affine(p),
     "affine, linear": lambda p: Affine(p, ()),
-    "rescaled gaussian": lambda p: Rescaled(Gaussian(p), 5.0, 3.0, [2.0] * p, [0.5] * p),
-    "rescaled spline": lambda p: Rescaled(Spline(p, (8,)), -5.0, 0.3, [2.0] * p, [4.0] * p),
+    "rescaled gaussian": lambda p: Rescaled(Gaussian(p), Unit(5.0, 3.0), [Unit(2.0, 0.5)] * p),
+    "rescaled spline": lambda p: Rescaled(Spline(p, (8,)), Unit(-5.0, 0.3), [Unit(2.0, 4.0)] * p),
 }
 """Name → constructor from the number of parents."""
 

@@ -16,6 +16,7 @@ from misscnf.bench.scms.backdoor import backdoor_nlin
 from misscnf.bench.scms.chain import chain_lin, chain_nlin
 from misscnf.bench.scms.chain_d import chain_d, chain_d_lin
 from misscnf.bench.scms.chains import chain4_lin, chain5_lin
+from misscnf.bench.scms.clinic import clinic
 from misscnf.bench.scms.collider import collider_lin, collider_nlin, collider_nlin_unit
 from misscnf.bench.scms.diamond import diamond_nlin
 from misscnf.bench.scms.equations import Equation, linear
@@ -48,6 +49,7 @@ SCMS: dict[str, Callable[..., World]] = {
     "simpson_symprod": simpson_symprod,
     "diamond_nlin": diamond_nlin,
     "backdoor_nlin": backdoor_nlin,
+    "clinic": clinic,
 }
 """Every world by its name."""
 

@@ -106,7 +106,9 @@ class Equation(Mechanism):
         location, scale = self._terms(parents)
         return location + scale * self.noise.generate(u)
 
-    def abduct(self, x: Tensor, parents: Tensor) -> Tensor:
+    def abduct(
+        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
+    ) -> Tensor:
         """Returns the u with h(u) = (x − location) / scale."""
         location, scale = self._terms(parents)
         return self.noise.abduct((x - location) / scale)
@@ -119,8 +121,11 @@ class Equation(Mechanism):
         line = self.location
         if not isinstance(line, _Line) or callable(self.scale) or self.noise is not NORMAL:
             return None
-        numbers = (line.intercept, line.weights, abs(self.scale))
-        return LinearForm(*(torch.tensor(number, dtype=torch.float64) for number in numbers))
+        intercept, weights, scale = (
+            torch.tensor(number, dtype=torch.float64)
+            for number in (line.intercept, line.weights, abs(self.scale))
+        )
+        return LinearForm(intercept, weights, scale)
 
     def spec(self) -> dict[str, Any]:
         """Refuses: an equation is code, and a saved model holds numbers only."""
@@ -142,9 +147,8 @@ def linear(*weights: float, intercept: float = 0.0, scale: float = 1.0) -> Equat
     """Returns x = intercept + weights · parents + scale · u, declared linear.
 
     Example:
-        >>> linear(10.0, scale=-1.0).linear_form()  # x2 = 10 x1 − u2
-        LinearForm(intercept=tensor(0., dtype=torch.float64), weights=tensor([10.], \
-dtype=torch.float64), scale=tensor(1., dtype=torch.float64))
+        >>> linear(10.0, scale=-1.0).linear_form().weights  # x2 = 10 x1 − u2
+        tensor([10.], dtype=torch.float64)
     """
     return Equation(_Line(intercept, weights), scale)
 

@@ -8,7 +8,7 @@ drawn from the model.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -35,7 +35,7 @@ def x_graph(*parents: tuple[int, ...]) -> CausalGraph:
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """A known SCM over x1, x2, …, with what the study asks of it."""
+    """A known SCM, over x1, x2, … if it is the paper's, with what the study asks of it."""
 
     name: str
     """What `load_scm` calls it."""
@@ -45,6 +45,8 @@ class World:
     """The nodes that the metrics intervene on."""
     description: str
     """The equations, as text."""
+    kinds: Mapping[str, str] | str = "continuous"
+    """The kind of each column, as `MissCNF` takes it."""
 
     @property
     def graph(self) -> CausalGraph:
@@ -52,7 +54,7 @@ class World:
         return self.model.graph
 
     def sample(self, n: int, seed: int, *purpose: Hashable) -> pd.DataFrame:
-        """Draws a complete table of float64 columns x1, x2, ….
+        """Draws a complete table of float64 columns; discrete ones hold codes 0, 1, ….
 
         Arguments:
             n: Rows.
@@ -60,7 +62,7 @@ class World:
             purpose: Anything that tells tables of one seed apart, such as "train" and "test".
         """
         generator = derive_generator(seed, "world", *purpose)
-        noise = torch.randn(n, len(self.graph), generator=generator, dtype=torch.float64)
+        noise = torch.randn(n, self.model.noise_width, generator=generator, dtype=torch.float64)
         with torch.no_grad():
             values = self.model.generate(noise)
         return pd.DataFrame(values.numpy(), columns=list(self.graph.nodes))

@@ -1,0 +1,150 @@
+r"""Categorical mechanisms: Gumbel-max.
+
+Each category has a noise of its own, turned into a standard Gumbel number g_k = −log(−log Φ(u_k)),
+and the largest wins:
+
+    x = argmax_k ( φ_k(x_pa) + g_k ),      P(x = k | x_pa) = exp φ_k / Σ_j exp φ_j.
+
+Given x, the noises are drawn from their posterior: the maximum is a Gumbel number at log Σ exp φ,
+and every other category's is a Gumbel number below it. Counterfactuals then have the stability of
+Gumbel-max (if the odds of the category that won rise against all others, it wins again); other
+couplings with the same law exist, and no data can tell them apart.
+
+References:
+    Oberst and Sontag, Counterfactual Off-Policy Evaluation with Gumbel-Max SCMs, 2019.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from misscnf.domains import Domain
+from misscnf.mechanisms.base import Mechanism
+from misscnf.mechanisms.conditioner import Conditioner
+from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
+from misscnf.mechanisms.steps import interior_uniform
+
+__all__ = ["GumbelMax", "Categorical"]
+
+
+class GumbelMax(Mechanism):
+    """The category with the largest logit plus Gumbel noise. Abstract: `logits` gives them.
+
+    Arguments:
+        levels: The number of categories, at least two.
+    """
+
+    def __init__(self, levels: int) -> None:
+        super().__init__()
+        if levels < 2:
+            raise ValueError(f"a mechanism of categories needs at least two; got {levels}")
+        self.levels = levels
+
+    @property
+    def domain(self) -> Domain:
+        """The categories, numbered from 0."""
+        return Domain("categorical", self.levels)
+
+    @property
+    def noise_size(self) -> int:
+        """One number a category."""
+        return self.levels
+
+    @abstractmethod
+    def logits(self, parents: Tensor) -> Tensor:
+        """Returns unnormalised log-probabilities, (..., levels)."""
+
+    def log_prob(self, x: Tensor, parents: Tensor) -> Tensor:
+        """Returns the log-probability of a category; −∞ for what is none."""
+        log_probs = torch.log_softmax(self.logits(parents), -1)
+        shape = torch.broadcast_shapes(x.shape, log_probs.shape[:-1])
+        legal = (x >= 0) & (x < self.levels) & (x == x.round())
+        k = torch.where(legal, x, 0.0).long().expand(shape)[..., None]
+        log_prob = log_probs.expand(*shape, -1).gather(-1, k)[..., 0]
+        return torch.where(legal, log_prob, -math.inf)
+
+    def generate(self, u: Tensor, parents: Tensor) -> Tensor:
+        """Returns the category that wins, (...) from noise (..., levels)."""
+        gumbels = -torch.log(-torch.special.log_ndtr(u))
+        return (self.logits(parents) + gumbels).argmax(-1).to(u)
+
+    def abduct(
+        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Draws the noises given that x won, (..., levels)."""
+        log_probs = torch.log_softmax(self.logits(parents), -1)
+        shape = torch.broadcast_shapes(x.shape, log_probs.shape[:-1])
+        log_probs = log_probs.expand(*shape, -1)
+        uniform = interior_uniform(log_probs.shape, generator, log_probs)
+        won = x.expand(shape)[..., None] == torch.arange(self.levels, device=x.device)
+        exponential = -torch.log(uniform)  # e^−g of a standard Gumbel number g
+        # The maximum is standard Gumbel, since the probabilities sum to one.
+        top = torch.where(won, exponential, 0.0).sum(-1, keepdim=True)
+        # e^−g of the winner is e^φ top; the others' are what keeps φ + g below the maximum.
+        scaled = torch.exp(log_probs) * top
+        return _scores(torch.where(won, scaled, scaled + exponential))
+
+    def draw(self, score: Tensor, parents: Tensor) -> Tensor:
+        """Returns the category in whose share of (0, 1) the score's quantile falls."""
+        upto = torch.softmax(self.logits(parents), -1).cumsum(-1)[..., :-1]
+        return (torch.special.ndtr(score)[..., None] > upto).sum(-1).to(score)
+
+    def support(self, parents: Tensor, tail: float) -> Tensor:
+        """Returns the number of categories."""
+        return torch.full(parents.shape[:-1], self.levels, device=parents.device)
+
+
+def _scores(exponential: Tensor) -> Tensor:
+    """Returns the normal noise u of a Gumbel number g, from e^−g: Φ(u) = exp(−e^−g)."""
+    tiny = torch.finfo(exponential.dtype).tiny
+    exponential = exponential.clamp(min=tiny)
+    lower = torch.special.ndtri(torch.exp(-exponential).clamp(min=tiny))
+    upper = -torch.special.ndtri(-torch.expm1(-exponential))
+    return torch.where(exponential > math.log(2.0), lower, upper)
+
+
+class Categorical(GumbelMax):
+    """Logits from a line or a network; that of the first category is zero.
+
+    Arguments:
+        parents: The domains of the parents, or their number.
+        levels: The number of categories.
+        hidden: Hidden widths of the network; none makes the logits linear.
+        activation: Its activation.
+    """
+
+    def __init__(
+        self,
+        parents: Parents,
+        levels: int,
+        hidden: Sequence[int] = (),
+        activation: str = "silu",
+    ) -> None:
+        super().__init__(levels)
+        self.parents = read_parents(parents)
+        self.activation = activation
+        self.others = Conditioner(self.parents, levels - 1, hidden, activation=activation)
+
+    def logits(self, parents: Tensor) -> Tensor:
+        """Returns zero and the logits of the other categories against the first."""
+        others = self.others(parents)
+        return torch.cat([torch.zeros_like(others[..., :1]), others], dim=-1)
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draws the hidden layers."""
+        self.others.initialise(generator)
+
+    def spec(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {
+            "parents": write_parents(self.parents),
+            "levels": self.levels,
+            "hidden": list(self.others.hidden),
+            "activation": self.activation,
+        }

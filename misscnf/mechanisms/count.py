@@ -1,0 +1,227 @@
+r"""Counts: the inverse distribution function of a negative binomial law.
+
+    x = F⁻¹(Φ(u); μ, α),    E x = μ = exp(m(x_pa)),    Var x = μ + α μ²,
+
+monotone in u; α → 0 is the Poisson law. With r = 1/α,
+
+    log p(x) = log Γ(x + r) − log Γ(r) − log x! + r log(r / (r + μ)) + x log(μ / (r + μ)).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from scipy import special, stats
+from torch import Tensor, nn
+from torch.nn import functional
+
+from misscnf.domains import Domain
+from misscnf.mechanisms.base import Mechanism
+from misscnf.mechanisms.conditioner import Conditioner
+from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
+from misscnf.mechanisms.steps import interior_uniform, noise_between
+
+__all__ = ["InverseCount", "Count"]
+
+LEAST_DISPERSION = 1e-6
+"""Below this a negative binomial law is a Poisson law to six digits, and log Γ loses digits."""
+LARGEST_LOG_MEAN = 14.0
+"""A network's log-mean bends at 10 and ends at 14, so that far out a count is not infinite."""
+BEND = 10.0
+LARGEST_LINE = 21.0
+"""A line's log-mean ends here, at 1.3e9: beyond, neighbouring counts cannot be told apart."""
+DOUBLINGS = 48
+"""Counts are searched up to 2^48, beyond which they are not exact."""
+
+
+class InverseCount(Mechanism):
+    """The quantile of a count. Abstract: `log_mean` and `log_dispersion` give its law."""
+
+    @property
+    def domain(self) -> Domain:
+        """The numbers 0, 1, 2 and so on."""
+        return Domain("count")
+
+    @abstractmethod
+    def log_mean(self, parents: Tensor) -> Tensor:
+        """Returns log μ, (...)."""
+
+    @abstractmethod
+    def log_dispersion(self, parents: Tensor) -> Tensor | None:
+        """Returns log α, (...); None makes the law Poisson."""
+
+    def log_prob(self, x: Tensor, parents: Tensor) -> Tensor:
+        """Returns the log-probability of a count; −∞ for what is none."""
+        log_mean, log_dispersion = self.log_mean(parents), self.log_dispersion(parents)
+        legal = (x >= 0) & (x == x.round()) & x.isfinite()
+        # In double precision: log Γ of large numbers cancels.
+        k, log_mean = torch.where(legal, x, 0.0).double(), log_mean.double()
+        if log_dispersion is None:
+            log_prob = k * log_mean - torch.exp(log_mean) - torch.lgamma(k + 1.0)
+        else:
+            log_r = -log_dispersion.double()
+            r = torch.exp(log_r)
+            ways = torch.lgamma(k + r) - torch.lgamma(r) - torch.lgamma(k + 1.0)
+            failures = functional.softplus(log_mean - log_r)
+            successes = functional.softplus(log_r - log_mean)
+            log_prob = ways - r * failures - k * successes
+        return torch.where(legal, log_prob, -math.inf).to(x)
+
+    def _law(self, parents: Tensor) -> _Law:
+        """Returns the law at some parents, as numbers."""
+        with torch.no_grad():
+            mean = self.log_mean(parents).double().exp().cpu().numpy()
+            log_dispersion = self.log_dispersion(parents)
+            if log_dispersion is None:
+                return _Law(mean, None)
+            return _Law(mean, (-log_dispersion.double()).exp().cpu().numpy())
+
+    def generate(self, u: Tensor, parents: Tensor) -> Tensor:
+        """Returns the smallest count whose distribution function reaches Φ(u)."""
+        score = u.detach().double()
+        # Each half from its own side, where tails keep their digits.
+        tail = torch.special.log_ndtr(-score.abs()).exp().cpu().numpy()
+        count = self._law(parents).quantile(tail, score.cpu().numpy() > 0.0)
+        return torch.from_numpy(count).to(u)
+
+    def abduct(
+        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Draws the noise from its normal law among those that make x."""
+        law, k = self._law(parents), x.detach().double().cpu().numpy()
+        masses = (law.upto(k - 1.0), law.upto(k), law.beyond(k - 1.0), law.beyond(k))
+        with np.errstate(divide="ignore"):
+            logs = [np.array(np.log(mass)) for mass in masses]
+        ends = [torch.from_numpy(log).to(x.device, torch.float64) for log in logs]
+        share = interior_uniform(ends[0].shape, generator, ends[0])
+        below, upto, beyond_below, beyond = ends
+        return noise_between(below, upto, beyond_below, beyond, share).to(x)
+
+    def support(self, parents: Tensor, tail: float) -> Tensor:
+        """Returns how many counts hold all but the tail of the mass."""
+        law = self._law(parents)
+        last = torch.from_numpy(law.quantile(np.full_like(law.mean, tail), law.mean >= 0.0))
+        count = last.clamp(max=torch.iinfo(torch.int32).max - 1.0).long() + 1
+        return count.to(parents.device).expand(parents.shape[:-1])
+
+
+class _Law(NamedTuple):
+    """Negative binomial laws, or Poisson ones, by their two tails: each keeps its own digits."""
+
+    mean: np.ndarray
+    r: np.ndarray | None
+    """1/α; None makes the laws Poisson"""
+
+    def upto(self, k: np.ndarray) -> np.ndarray:
+        """Returns P(x ≤ k), (...)."""
+        if self.r is None:
+            mass = special.gammaincc(np.maximum(k, 0.0) + 1.0, self.mean)
+        else:
+            mass = special.betainc(self.r, np.maximum(k, 0.0) + 1.0, self.r / (self.r + self.mean))
+        return np.where(k < 0, 0.0, mass)
+
+    def beyond(self, k: np.ndarray) -> np.ndarray:
+        """Returns P(x > k), (...)."""
+        if self.r is None:
+            mass = special.gammainc(np.maximum(k, 0.0) + 1.0, self.mean)
+        else:
+            mass = special.betainc(
+                np.maximum(k, 0.0) + 1.0, self.r, self.mean / (self.r + self.mean)
+            )
+        return np.where(k < 0, 1.0, mass)
+
+    def quantile(self, mass: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        """Returns the smallest k with P(x ≤ k) ≥ mass or, where `upper`, P(x > k) ≤ mass."""
+        mass = np.maximum(mass, np.finfo(np.float64).tiny)
+        level = np.where(upper, 1.0 - mass, mass)
+        if self.r is None:
+            guess = stats.poisson.ppf(level, self.mean)
+        else:
+            guess = stats.nbinom.ppf(level, self.r, self.r / (self.r + self.mean))
+        guess = np.array(np.where(np.isfinite(guess), np.maximum(guess, 0.0), 0.0))
+        right = self._reaches(guess, mass, upper) & ~self._reaches(guess - 1.0, mass, upper)
+        if not right.all():  # far in a tail, or where rounding decides
+            shape = guess.shape
+            wrong = _Law(
+                np.broadcast_to(self.mean, shape)[~right],
+                None if self.r is None else np.broadcast_to(self.r, shape)[~right],
+            )
+            mass, upper = (np.broadcast_to(part, shape)[~right] for part in (mass, upper))
+            guess[~right] = wrong._bisect(mass, upper)
+        return guess
+
+    def _reaches(self, k: np.ndarray, mass: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        return np.where(upper, self.beyond(k) <= mass, self.upto(k) >= mass)
+
+    def _bisect(self, mass: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        low, high = np.full_like(self.mean, -1.0), np.ones_like(self.mean)
+        for _ in range(DOUBLINGS):
+            short = ~self._reaches(high, mass, upper)
+            if not short.any():
+                break
+            low, high = np.where(short, high, low), np.where(short, 2.0 * high, high)
+        while (high - low > 1.0).any():
+            middle = np.floor(0.5 * (low + high))
+            there = self._reaches(middle, mass, upper)
+            low, high = np.where(there, low, middle), np.where(there, middle, high)
+        return high
+
+
+class Count(InverseCount):
+    """A log-mean from a line or a network, and a constant dispersion.
+
+    Arguments:
+        parents: The domains of the parents, or their number.
+        hidden: Hidden widths of the network of the log-mean; none makes it linear.
+        dispersed: Whether the variance may exceed the mean; otherwise the law is Poisson.
+        activation: Activation of the network.
+    """
+
+    def __init__(
+        self,
+        parents: Parents,
+        hidden: Sequence[int] = (),
+        *,
+        dispersed: bool = True,
+        activation: str = "silu",
+    ) -> None:
+        super().__init__()
+        self.parents = read_parents(parents)
+        self.activation = activation
+        self.location = Conditioner(self.parents, 1, hidden, activation=activation)
+        self.dispersion = nn.Parameter(torch.zeros(())) if dispersed else None
+        """log of the dispersion above its least value"""
+
+    def log_mean(self, parents: Tensor) -> Tensor:
+        """Returns the line or the network."""
+        log_mean = self.location(parents)[..., 0]
+        if not self.location.hidden:
+            return log_mean.clamp(max=LARGEST_LINE)
+        over = (log_mean - BEND).clamp(min=0.0)
+        room = LARGEST_LOG_MEAN - BEND
+        return log_mean.clamp(max=BEND) + room * torch.tanh(over / room)
+
+    def log_dispersion(self, parents: Tensor) -> Tensor | None:
+        """Returns the constant, never quite zero."""
+        if self.dispersion is None:
+            return None
+        least = self.dispersion.new_tensor(math.log(LEAST_DISPERSION))
+        return torch.logaddexp(self.dispersion, least)
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draws the hidden layers."""
+        self.location.initialise(generator)
+
+    def spec(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {
+            "parents": write_parents(self.parents),
+            "hidden": list(self.location.hidden),
+            "dispersed": self.dispersion is not None,
+            "activation": self.activation,
+        }

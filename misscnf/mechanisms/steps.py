@@ -1,0 +1,55 @@
+r"""Noise of step functions: draws of u ~ N(0, 1) between two points of its distribution.
+
+A value that came from a step function tells its noise only up to an interval, P < Φ(u) < Q. With
+v uniform on (0, 1), u = Φ⁻¹(P + v (Q − P)) has the right law. Far in the upper tail P and Q are
+both one in floating point, so the interval is mirrored there: everything is computed on the side
+where numbers keep their digits, from logarithms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from misscnf.draws import uniform_numbers
+
+__all__ = ["interior_uniform", "noise_between"]
+
+MARGIN = 1e-9
+"""Share of the mass at each end that no draw comes from."""
+
+
+def interior_uniform(
+    shape: Sequence[int], generator: torch.Generator | None, like: Tensor
+) -> Tensor:
+    """Returns uniform numbers off the ends, where rounding would make the neighbouring value."""
+    if generator is None:
+        raise ValueError("the noise of a discrete value is drawn: abduct needs a generator")
+    return MARGIN + (1.0 - 2.0 * MARGIN) * uniform_numbers(shape, generator, like)
+
+
+def noise_between(
+    log_below: Tensor,
+    log_upto: Tensor,
+    log_above_lower: Tensor,
+    log_above_upper: Tensor,
+    share: Tensor,
+) -> Tensor:
+    """Returns the noise at a share of the mass between two points.
+
+    Arguments:
+        log_below: log P, the mass below the interval.
+        log_upto: log Q, the mass below its upper end.
+        log_above_lower: log(1 − P).
+        log_above_upper: log(1 − Q).
+        share: Where in the interval, in (0, 1).
+    """
+    mirrored = log_above_lower < log_below  # more than half of the mass lies below
+    low = torch.where(mirrored, log_above_upper, log_below)
+    high = torch.where(mirrored, log_above_lower, log_upto)
+    share = torch.where(mirrored, 1.0 - share, share)
+    mass = torch.exp(low) + share * (torch.exp(high) - torch.exp(low))
+    u = torch.special.ndtri(mass.clamp(min=torch.finfo(mass.dtype).tiny))
+    return torch.where(mirrored, -u, u)

@@ -1,0 +1,181 @@
+r"""Binary and ordinal mechanisms: thresholds on a latent scale.
+
+A logistic noise crosses cut points c_0 < c_1 < … that move with the parents,
+
+    x = #{k : logit Φ(u) > c_k(x_pa)},     P(x ≤ k | x_pa) = σ(c_k(x_pa)),
+
+a step function, monotone in u. With two levels and c_0 = −m(x_pa) this is the logistic regression
+P(x = 1) = σ(m); with constant spacings it is the proportional-odds model. Which counterfactuals
+follow is an assumption of this form: of all couplings of x under two values of the parents, it is
+the monotone one (no one who would recover untreated fails to recover when the odds only rise).
+
+    log P(x = k) = log σ(c_k) + log σ(−c_{k−1}) + log(1 − exp(−(c_k − c_{k−1})))
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from misscnf.domains import Domain
+from misscnf.mechanisms.base import Mechanism
+from misscnf.mechanisms.conditioner import Conditioner
+from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
+from misscnf.mechanisms.gaussian import LOG_SCALE_BOUND, soft_bound
+from misscnf.mechanisms.steps import interior_uniform, noise_between
+
+__all__ = ["Threshold", "Ordinal"]
+
+
+class Threshold(Mechanism):
+    """x counts the cut points below a logistic noise. Abstract: `cuts` says where they are.
+
+    Arguments:
+        levels: The number of levels, at least two.
+    """
+
+    def __init__(self, levels: int) -> None:
+        super().__init__()
+        if levels < 2:
+            raise ValueError(f"a mechanism of levels needs at least two; got {levels}")
+        self.levels = levels
+
+    @property
+    def domain(self) -> Domain:
+        """The levels, numbered from 0."""
+        return Domain("binary" if self.levels == 2 else "ordinal", self.levels)
+
+    @abstractmethod
+    def cuts(self, parents: Tensor) -> Tensor:
+        """Returns the cut points, increasing along the last axis, (..., levels − 1)."""
+
+    def gaps(self, parents: Tensor) -> Tensor:
+        """Returns the distances between neighbouring cut points, (..., levels − 2)."""
+        return self.cuts(parents).diff(dim=-1)
+
+    def _ends(self, x: Tensor, parents: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the cut points below and above a value, ±∞ at the ends."""
+        cuts = self.cuts(parents)
+        end = torch.full_like(cuts[..., :1], math.inf)
+        padded = torch.cat([-end, cuts, end], dim=-1)
+        return self._at(x, padded[..., :-1]), self._at(x, padded[..., 1:])
+
+    def _width(self, x: Tensor, parents: Tensor) -> Tensor:
+        """Returns how far the cut points around a value are apart, ∞ at the ends."""
+        gaps = self.gaps(parents)
+        end = gaps.new_full((*gaps.shape[:-1], 1), math.inf)
+        return self._at(x, torch.cat([end, gaps, end], dim=-1))
+
+    def _at(self, x: Tensor, of_levels: Tensor) -> Tensor:
+        """Takes what belongs to the level x from (..., levels)."""
+        shape = torch.broadcast_shapes(x.shape, of_levels.shape[:-1])
+        k = torch.where(self._legal(x), x, 0.0).long().expand(shape)[..., None]
+        return of_levels.expand(*shape, -1).gather(-1, k)[..., 0]
+
+    def log_prob(self, x: Tensor, parents: Tensor) -> Tensor:
+        """Returns the log-probability of a level; −∞ for what is none."""
+        if self.levels == 2:
+            cut = self.cuts(parents)[..., 0]
+            log_prob = functional.logsigmoid(torch.where(x == 1, -cut, cut))
+            return torch.where((x == 0) | (x == 1), log_prob, -math.inf)
+        below, above = self._ends(x, parents)
+        log_prob = (
+            functional.logsigmoid(above)
+            + functional.logsigmoid(-below)
+            + torch.log(-torch.expm1(-self._width(x, parents)))
+        )
+        return torch.where(self._legal(x), log_prob, -math.inf)
+
+    def _legal(self, x: Tensor) -> Tensor:
+        return (x >= 0) & (x < self.levels) & (x == x.round())
+
+    def generate(self, u: Tensor, parents: Tensor) -> Tensor:
+        """Returns how many cut points lie below logit Φ(u)."""
+        latent = torch.special.log_ndtr(u) - torch.special.log_ndtr(-u)
+        return (latent[..., None] > self.cuts(parents)).sum(-1).to(u)
+
+    def abduct(
+        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Draws the noise from its normal law between the two cut points around x."""
+        below, above = self._ends(x, parents)
+        share = interior_uniform(below.shape, generator, below)
+        return noise_between(
+            functional.logsigmoid(below),
+            functional.logsigmoid(above),
+            functional.logsigmoid(-below),
+            functional.logsigmoid(-above),
+            share,
+        )
+
+    def support(self, parents: Tensor, tail: float) -> Tensor:
+        """Returns the number of levels."""
+        return torch.full(parents.shape[:-1], self.levels, device=parents.device)
+
+
+class Ordinal(Threshold):
+    """Cut points from a line or a network: c_0 = −m(x_pa), c_k = c_{k−1} + exp(s_k(x_pa)).
+
+    Arguments:
+        parents: The domains of the parents, or their number.
+        levels: The number of levels; two make it binary.
+        hidden: Hidden widths of the network of m; none makes it linear.
+        spacing_hidden: Hidden widths of the network of the spacings; None makes them constant.
+        activation: Activation of the networks.
+    """
+
+    def __init__(
+        self,
+        parents: Parents,
+        levels: int = 2,
+        hidden: Sequence[int] = (),
+        spacing_hidden: Sequence[int] | None = None,
+        activation: str = "silu",
+    ) -> None:
+        super().__init__(levels)
+        self.parents = read_parents(parents)
+        self.activation = activation
+        self.location = Conditioner(self.parents, 1, hidden, activation=activation)
+        self.constant_spacing = spacing_hidden is None or not self.parents or levels == 2
+        self.spacing = Conditioner(
+            () if self.constant_spacing else self.parents,
+            levels - 2,
+            spacing_hidden or (),
+            activation=activation,
+        )
+
+    def cuts(self, parents: Tensor) -> Tensor:
+        """Returns −m and the sums of the spacings above it."""
+        first = -self.location(parents)
+        if self.levels == 2:
+            return first
+        above = first + self.gaps(parents).cumsum(-1)
+        return torch.cat([first.expand(*above.shape[:-1], 1), above], dim=-1)
+
+    def gaps(self, parents: Tensor) -> Tensor:
+        """Returns the spacings themselves: differences of cut points lose digits of small ones."""
+        spacing = self.spacing(parents)
+        if not self.constant_spacing:
+            spacing = soft_bound(spacing, LOG_SCALE_BOUND)
+        return torch.exp(spacing)
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draws the hidden layers of both networks."""
+        self.location.initialise(generator)
+        self.spacing.initialise(generator)
+
+    def spec(self) -> dict[str, Any]:
+        """Returns the constructor's arguments."""
+        return {
+            "parents": write_parents(self.parents),
+            "levels": self.levels,
+            "hidden": list(self.location.hidden),
+            "spacing_hidden": None if self.constant_spacing else list(self.spacing.hidden),
+            "activation": self.activation,
+        }

@@ -1,0 +1,123 @@
+r"""Between the user's units x and the model's z: a bend and a standardisation, exactly invertible.
+
+    z = (g(x) − location) / scale,      g(x) = x, log(x − low) or logit((x − low) / (high − low)),
+    log p(x) = log p(z) + log|dz/dx|,   log|dz/dx| = log g′(x) − log scale.
+
+A plain column has no bend. A bent one has room only between its ends: no value at or beyond them
+can be drawn, and one that is seen there has density zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from misscnf.errors import InputError
+
+__all__ = ["Unit", "BENDS"]
+
+BENDS = ("none", "log", "logit")
+"""The shapes of g."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The map of one column between the user's units and the model's."""
+
+    location: float = 0.0
+    """What g(x) is measured from."""
+    scale: float = 1.0
+    """The unit of g(x), positive."""
+    bend: str = "none"
+    """One of `BENDS`."""
+    low: float = 0.0
+    """Values lie above this, where there is a bend."""
+    high: float = 1.0
+    """Values lie below this, where the bend is a logit."""
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.location) and 0 < self.scale < math.inf):
+            raise InputError(
+                f"a unit has location {self.location} and scale {self.scale}; both must be finite "
+                f"and the scale positive."
+            )
+        if self.bend not in BENDS:
+            raise InputError(f"a unit has the bend {self.bend!r}; expected {', '.join(BENDS)}.")
+        top = self.high if self.bend == "logit" else math.inf
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < top):
+            raise InputError(
+                f"a unit has room from {self.low} to {self.high}; expected two finite numbers, "
+                f"the first below the second."
+            )
+
+    @property
+    def affine(self) -> bool:
+        """Whether the map is a straight line."""
+        return self.bend == "none"
+
+    def holds(self, x: Tensor) -> Tensor:
+        """Whether there is room for each value (...)."""
+        if self.affine:
+            return torch.isfinite(x)
+        above = (x > self.low) & (x < math.inf)
+        return above if self.bend == "log" else above & (x < self.high)
+
+    def bent(self, x: Tensor) -> Tensor:
+        """Returns g(x), for values that there is room for."""
+        if self.bend == "log":
+            return torch.log(x - self.low)
+        if self.bend == "logit":
+            return torch.log(x - self.low) - torch.log(self.high - x)
+        return x
+
+    def encode(self, x: Tensor) -> Tensor:
+        """From the user's units to the model's (...)."""
+        return (self.bent(x) - self.location) / self.scale
+
+    def decode(self, z: Tensor) -> Tensor:
+        """From the model's units to the user's (...), inside the ends of a bent unit."""
+        g = z * self.scale + self.location
+        if self.affine:
+            return g
+        ends = torch.tensor([self.low, self.high if self.bend == "logit" else math.inf]).to(g)
+        inner = torch.nextafter(ends, ends.flip(0))
+        if self.bend == "log":
+            x = self.low + torch.exp(g)
+        else:  # from the nearer end, since 1 − p loses the digits of a small p
+            width = self.high - self.low
+            x = torch.where(
+                g > 0, self.high - width * torch.sigmoid(-g), self.low + width * torch.sigmoid(g)
+            )
+        return torch.clamp(x, float(inner[0]), float(inner[1]))
+
+    def log_bend(self, x: Tensor) -> Tensor:
+        """Returns log g′(x), (...)."""
+        if self.bend == "log":
+            return -torch.log(x - self.low)
+        if self.bend == "logit":
+            width = math.log(self.high - self.low)
+            return width - torch.log(x - self.low) - torch.log(self.high - x)
+        return torch.zeros_like(x)
+
+    def log_slope(self, x: Tensor) -> Tensor:
+        """Returns log|dz/dx|, (...)."""
+        return self.log_bend(x) - math.log(self.scale)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain values, for JSON."""
+        return asdict(self)
+
+    @staticmethod
+    def from_dict(entry: Mapping[str, Any]) -> Unit:
+        """Reads what `to_dict` wrote; what is left out has its default."""
+        numbers = {
+            name: float(entry[name])
+            for name in ("location", "scale", "low", "high")
+            if name in entry
+        }
+        return Unit(**numbers, bend=str(entry.get("bend", "none")))
