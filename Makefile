@@ -34,6 +34,10 @@ bench: setup
 	$(BIN)/python benchmarks/step_cost.py
 	$(BIN)/python benchmarks/chain_scaling.py
 	$(BIN)/python benchmarks/pattern_count.py
+	$(BIN)/python benchmarks/nhefs.py
+	$(BIN)/python benchmarks/check_speed.py
+	$(BIN)/python benchmarks/check_calibration.py
+	$(BIN)/python benchmarks/mixed_bias.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

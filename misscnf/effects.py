@@ -26,7 +26,7 @@ from misscnf.cells import Label, plain
 from misscnf.columns import Column, Levels
 from misscnf.errors import InputError
 
-__all__ = ["Effect", "contrast"]
+__all__ = ["Effect", "contrast", "written"]
 
 Arms = tuple[np.ndarray, np.ndarray]
 
@@ -61,12 +61,14 @@ class Effect:
     """The same of odds; None where the event is sure under do, or impossible under versus."""
     odds_ratio_error: float | None = None
     """Its Monte-Carlo error."""
+    notes: tuple[str, ...] = ()
+    """What to know before believing it, such as a value outside of what was seen."""
     probabilities: pd.DataFrame | None = field(default=None, compare=False)
     """level, do, versus, difference, standard_error: for an outcome with levels."""
 
     def __str__(self) -> str:
-        versus = f"do({_arm(self.versus)})" if self.versus else "no intervention"
-        head = f"effect on {self.outcome} of do({_arm(self.do)}) versus {versus}"
+        versus = written(self.versus) if self.versus else "no intervention"
+        head = f"effect on {self.outcome} of {written(self.do)} versus {versus}"
         if self.estimate is None:
             table = "" if self.probabilities is None else self.probabilities.round(4).to_string()
             return f"{head}: probability of each level, Monte-Carlo standard errors\n{table}"
@@ -82,8 +84,9 @@ class Effect:
         return text
 
 
-def _arm(do: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} = {_shown(value)}" for name, value in do.items())
+def written(do: Mapping[str, Any]) -> str:
+    """Returns an intervention as people write it, such as "do(dose = 1.5)"."""
+    return f"do({', '.join(f'{name} = {_shown(value)}' for name, value in do.items())})"
 
 
 def _shown(value: object) -> str:
@@ -99,6 +102,7 @@ def contrast(
     versus: Mapping[str, Any],
     arms: Arms,
     event: object = None,
+    notes: tuple[str, ...] = (),
 ) -> Effect:
     """Compares the outcomes of two arms that share their noise.
 
@@ -108,12 +112,14 @@ def contrast(
         versus: The second arm's.
         arms: The model's values of the outcome in each, (n,).
         event: The level whose risk is compared; a binary column's higher one by default.
+        notes: What to know before believing it.
     """
     common: dict[str, Any] = {
         "outcome": column.name,
         "do": dict(do),
         "versus": dict(versus),
         "draws": len(arms[0]),
+        "notes": notes,
     }
     if not isinstance(column, Levels):
         if event is not None:

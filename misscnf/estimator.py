@@ -20,6 +20,7 @@ import pandas as pd
 import torch
 from sklearn.base import BaseEstimator
 
+from misscnf.check import uncovered_families, warning_sentence
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.fitting import Settings, fit_model, preset_settings
@@ -48,6 +49,7 @@ class MissCNF(QueryMixin, BaseEstimator):
         seed: Where randomness starts; the same seed on one machine gives the same bits.
         device: Where networks are trained, such as "cpu" or "cuda".
         settings: Changes to the preset, such as `{"epochs": 20}`.
+        allow_uncovered: Whether to train networks although some family is never seen whole.
         progress: Whether to show a progress bar; None shows it in a terminal.
 
     Attributes:
@@ -81,6 +83,7 @@ class MissCNF(QueryMixin, BaseEstimator):
         seed: int = 0,
         device: str = "cpu",
         settings: dict[str, Any] | None = None,
+        allow_uncovered: bool = False,
         progress: bool | None = None,
     ) -> None:
         self.graph = graph
@@ -90,6 +93,7 @@ class MissCNF(QueryMixin, BaseEstimator):
         self.seed = seed
         self.device = device
         self.settings = settings
+        self.allow_uncovered = allow_uncovered
         self.progress = progress
 
     def fit(
@@ -120,6 +124,7 @@ class MissCNF(QueryMixin, BaseEstimator):
         kinds = table.schema.describe()
         if self.progress is not False:
             logger.info("The kinds of the columns:\n%s", kinds.to_string(index=False))
+        self._check_families(graph, table, settings)
         train, held_out = self._split(table, validation)
         shift = (_mean_log_slope(train), _mean_log_slope(held_out))
         with FitProgress(show=self.progress, shift=shift) as watch:
@@ -145,6 +150,21 @@ class MissCNF(QueryMixin, BaseEstimator):
         self.feature_names_in_ = np.asarray(graph.nodes, dtype=object)
         self.n_features_in_ = len(graph)
         return self
+
+    def _check_families(
+        self, graph: CausalGraph, table: IncompleteTable, settings: Settings
+    ) -> None:
+        """Warns of families that no row shows whole; refuses to train networks on them."""
+        uncovered = uncovered_families(graph, table.observed)
+        if not uncovered:
+            return
+        sentence = warning_sentence(graph, uncovered)
+        if settings.train and not self.allow_uncovered:
+            raise InputError(
+                f"{sentence.rstrip('.')}; use preset='linear', where pairs of columns may be "
+                f"enough, or MissCNF(..., allow_uncovered=True)."
+            )
+        logger.warning("%s", sentence[0].upper() + sentence[1:])
 
     def _split(
         self, table: IncompleteTable, validation: float | Table

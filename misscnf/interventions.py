@@ -24,7 +24,7 @@ from misscnf.graph import CausalGraph
 from misscnf.structural import Clamp
 from misscnf.table import Schema
 
-__all__ = ["Do", "read_clamps", "held_values"]
+__all__ = ["Do", "read_clamps", "held_values", "beyond_seen"]
 
 Do = Mapping[str, Any]
 """Column name → number or level, one a row, or a function of the natural value."""
@@ -62,6 +62,24 @@ def held_values(
             )
         held[node] = clamp
     return held
+
+
+def beyond_seen(do: Do | None, schema: Schema) -> tuple[str, ...]:
+    """Returns a sentence for each column that is held beyond what was seen of it at fit."""
+    sentences = []
+    for column, note in zip(schema.columns, schema.notes, strict=False):
+        value = (do or {}).get(column.name)
+        if value is None or callable(value) or note.smallest is None or note.largest is None:
+            continue
+        held = np.asarray(value, dtype=np.float64)
+        low, high = float(held.min()), float(held.max())
+        if low < note.smallest or high > note.largest:
+            shown = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+            sentences.append(
+                f"do({column.name} = {shown}) is outside what was seen of {column.name}, "
+                f"{note.smallest:g} to {note.largest:g}: the answer is extrapolated."
+            )
+    return tuple(sentences)
 
 
 def _hold(value: object, column: Column, rows: int) -> Tensor:

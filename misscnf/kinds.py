@@ -72,6 +72,10 @@ class Note:
     """Another kind that may fit better."""
     holes: int = 0
     """Cells without a value."""
+    smallest: float | None = None
+    """The smallest number seen, of a column of numbers without levels."""
+    largest: float | None = None
+    """The largest."""
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values, for JSON."""
@@ -142,7 +146,13 @@ def choose_column(
     column = choice.column
     if isinstance(column, Continuous) and is_whole(column.dtype):
         logger.info("Column %r: what is drawn is rounded to fit its dtype %s.", name, column.dtype)
-    return column, Note(choice.why, choice.offer, int(cells.isna().sum()))
+    holes = int(cells.isna().sum())
+    if isinstance(column, Levels):
+        return column, Note(choice.why, choice.offer, holes)
+    seen = column.read(cells)
+    return column, Note(
+        choice.why, choice.offer, holes, float(np.nanmin(seen)), float(np.nanmax(seen))
+    )
 
 
 # ----------------------------------------------------------------------------------- inferred

@@ -13,8 +13,10 @@ turned into the model's numbers and brought back, in the user's units, labels an
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -22,20 +24,24 @@ import torch
 from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
+from misscnf.check import check
 from misscnf.draws import derive_generator
-from misscnf.effects import Effect, contrast
+from misscnf.effects import Effect, contrast, written
 from misscnf.elimination import Plan
 from misscnf.errors import InputError
 from misscnf.graph import CausalGraph
-from misscnf.interventions import Do, held_values, read_clamps
+from misscnf.interventions import Do, beyond_seen, held_values, read_clamps
 from misscnf.likelihood import RowLikelihood, observed_log_prob
 from misscnf.mechanisms import Rescaled
 from misscnf.posterior import draw_completions
 from misscnf.row_densities import row_densities
 from misscnf.structural import StructuralModel
+from misscnf.support import DRAWS, FittedReport, measure_support, region_shares
 from misscnf.table import IncompleteTable, Schema
 
 __all__ = ["QueryMixin", "Table"]
+
+logger = logging.getLogger("misscnf")
 
 Table = pd.DataFrame | str | os.PathLike[str]
 """A DataFrame, or the path of a CSV or Parquet file."""
@@ -143,6 +149,7 @@ class QueryMixin:
             raise InputError("sample needs a number of rows, or given= a table to complete.")
         _check_count("rows", rows)
         clamps = read_clamps(do, self._graph(), self.schema_, rows)
+        self._warn_beyond(do)
         noise = self._noise(rows, seed, "sample")
         return self.schema_.decode_frame(self.model_.generate(noise, clamps), exact=clamps)
 
@@ -166,6 +173,7 @@ class QueryMixin:
         clamps = read_clamps(do, self._graph(), self.schema_, len(table))
         if not clamps:
             raise InputError("counterfactual needs an intervention, such as do={'dose': 0.0}.")
+        self._warn_beyond(do)
         count = 1 if draws is None else draws
         factual = self._draw(table, count, {}, seed)
         abduction = derive_generator(seed, "abduction")
@@ -204,7 +212,8 @@ class QueryMixin:
             clamps = read_clamps(arm, self.graph_, self.schema_, draws)
             arms.append(self.model_.generate(noise, clamps)[:, node].numpy())
         column = self.schema_.columns[node]
-        return contrast(column, do, versus or {}, (arms[0], arms[1]), event)
+        notes = self._warn_beyond(do, versus)
+        return contrast(column, do, versus or {}, (arms[0], arms[1]), event, notes)
 
     def impute(self, df: Table, draws: int = 5, *, seed: int = 0) -> pd.DataFrame:
         """Returns completed tables, with levels (draw, row); observed cells are untouched."""
@@ -251,6 +260,42 @@ class QueryMixin:
                 [range(len(values)), table.index], names=["draw", "row"]
             )
         return table.complete(values, index, replaced=replaced, exact=exact)
+
+    def check(
+        self,
+        df: Table,
+        effect: tuple[str, str] | None = None,
+        *,
+        do: Do | None = None,
+        seed: int = 0,
+    ) -> FittedReport:
+        """Reports what the holes of the fitted table leave identified, and where answers leave it.
+
+        Arguments:
+            df: The rows that the model was fitted to.
+            effect: (treatment, outcome), to report only the families that this effect needs.
+            do: An intervention: how much of what it leads to was never revealed?
+            seed: Where randomness starts.
+        """
+        report = check(df, self._graph(), effect, kinds=self.schema_.kinds)
+        table = self._read(df)
+        clamps = read_clamps(do, self.graph_, self.schema_, DRAWS)
+        nodes = {self.graph_.index(name) for name in report.needed}
+        if clamps:
+            nodes &= self.graph_.descendants(clamps)
+        question = f"under {written(do)}" if do else "without an intervention"
+        support = measure_support(self.model_, table, clamps, nodes, question, seed)
+        completed = self._draw(table, 1, {}, seed)[0]
+        shares = region_shares(report.regions, self.schema_, completed)
+        regions = report.regions.assign(**{"posterior share": shares})
+        return FittedReport(replace(report, regions=regions), support, question)
+
+    def _warn_beyond(self, *arms: Do | None) -> tuple[str, ...]:
+        """Logs and returns what is to be known about interventions beyond what was seen."""
+        sentences = tuple(line for arm in arms for line in beyond_seen(arm, self.schema_))
+        for sentence in sentences:
+            logger.warning("%s", sentence)
+        return sentences
 
     def structural_model(self) -> StructuralModel:
         """Returns the model in the user's units, for what the questions above do not cover.
