@@ -192,16 +192,6 @@ class Components:
         )
         return [Components(*columns) for columns in zip(*whole, *cells, *evidence, strict=True)]
 
-    def with_evidence(self, counted: Tensor) -> Components:
-        """Returns the same components with the evidence of the marked cells (N, d) alone."""
-        keep = counted[self.evidence_row, self.evidence_node]
-        return replace(
-            self,
-            evidence_node=self.evidence_node[keep],
-            evidence_row=self.evidence_row[keep],
-            evidence_component=self.evidence_component[keep],
-        )
-
     def touching(self, nodes: Tensor) -> Tensor:
         """Returns (C,), True where a factor of the component belongs to a node in nodes (d,)."""
         touched = torch.zeros(len(self), dtype=torch.bool, device=self.row.device)

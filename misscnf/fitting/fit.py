@@ -2,8 +2,8 @@ r"""A whole fit: solve the linear model, train the network, let held-out rows ch
 
 The linear model is the exact maximum of the observed-data likelihood and costs a fraction of a
 second. A network starts as that linear model and has to earn its place: it is kept if the gain in
-held-out log-density, paired row by row, exceeds twice its standard error (twice, because its best
-epoch was chosen on the same rows).
+held-out log-density, paired row by row, exceeds 1.5 times its standard error (more than once,
+because its best epoch was chosen on the same rows).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ logger = logging.getLogger("misscnf")
 
 FEWEST_TO_COMPARE = 20
 """With fewer held-out rows, no comparison is worth its noise, and the linear model stays."""
-ERRORS_TO_BEAT = 2.0
+ERRORS_TO_BEAT = 1.5
 COMPARISON = Effort(draws=256, effective=64.0, limit=2048)
 """The spread between rows is far larger than what these draws leave."""
 

@@ -15,7 +15,7 @@ whole family, which on a complete table is already the maximum.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +29,7 @@ from misscnf.elimination import Plan
 from misscnf.fitting.fiml import LinearFit, fit_linear
 from misscnf.fitting.settings import Shape
 from misscnf.graph import CausalGraph
-from misscnf.integration import Effort, integrate
+from misscnf.integration import Block, Effort, integrate
 from misscnf.likelihood import free_log_prob
 from misscnf.mechanisms import Conditioner, Count, Gaussian
 from misscnf.structural import StructuralModel
@@ -126,17 +126,25 @@ def _all_rows(model: StructuralModel, values: Tensor, plan: Plan) -> float:
     for rows in torch.arange(len(values)).split(ROWS_AT_ONCE):
         part, x = plan.select(rows), values[rows]
         free = free_log_prob(model, x, part).sum()
-        piece = free
-        total += float(free.detach())
-        with torch.no_grad():
-            blocks = list(integrate(model, x, part.components(), EFFORT, generator))
-            total += sum(float(block.log_integral().sum()) for block in blocks)
-        for block in blocks:
-            piece = piece + block.expected_log_factors(model, x, x.new_ones(len(block.components)))
-        # Back-propagated at once, so that memory holds the graph of these rows alone.
-        if piece.requires_grad:  # not where all of these rows are empty
-            (piece / len(values)).backward()
+        total += _push(free, free, len(values))
+        blocks = integrate(model, x, part.components(), EFFORT, generator)
+        while (block := _next(blocks)) is not None:
+            weight = x.new_ones(len(block.components))
+            expected = block.expected_log_factors(model, x, weight)
+            total += _push(block.log_integral().sum(), expected, len(values))
     return total / len(values)
+
+
+def _next(blocks: Iterator[Block]) -> Block | None:
+    with torch.no_grad():
+        return next(blocks, None)
+
+
+def _push(log_prob: Tensor, surrogate: Tensor, rows: int) -> float:
+    """Back-propagates a part at once, so that memory holds its graph alone; returns its value."""
+    if surrogate.requires_grad:  # not where all of these rows are empty
+        (surrogate / rows).backward()
+    return float(log_prob.detach())
 
 
 def _maximise(module: nn.Module, log_likelihood: Callable[[], float]) -> OptimizeResult:
@@ -167,7 +175,7 @@ def _maximise(module: nn.Module, log_likelihood: Callable[[], float]) -> Optimiz
         jac=True,
         method="L-BFGS-B",
         bounds=bounds,
-        options={"maxiter": 500, "maxfun": 1000, "ftol": 1e-10, "gtol": 1e-6, "maxcor": 30},
+        options={"maxiter": 500, "maxfun": 1000, "ftol": 1e-9, "gtol": 1e-6, "maxcor": 30},
     )
     _load(parameters, result.x)
     for parameter in parameters:

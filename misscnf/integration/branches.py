@@ -31,6 +31,9 @@ __all__ = ["BranchedBlock", "branched", "hides_discrete"]
 MOST_INTEGRALS = 1024
 """The most states of its scope that a term with an integral may have."""
 
+WORTH_KEEPING = 100.0
+"""Counts get more states while the posterior share of the last one exceeds the tail so often."""
+
 Integrate = Callable[
     [StructuralModel, Tensor, Components, Effort, torch.Generator], Iterator[Block]
 ]
@@ -150,6 +153,22 @@ class BranchedBlock:
         """How many components got fewer effective draws than asked for, at most."""
         return min(len(self.components), sum(block.short for block in self.blocks))
 
+    def cut_short(self, model: StructuralModel, share: float) -> Tensor:
+        """Says which counts still have more than a share of the posterior at their end, (C, d).
+
+        Counts are cut by their prior; evidence may want larger ones.
+        """
+        cut = torch.zeros_like(self.branches.states, dtype=torch.bool)
+        ending = self.branches.digits == self.branches.states[self.branches.table] - 1
+        shares = self.shares()
+        for node in range(len(model.graph)):
+            kind = model.mechanism(node).domain.kind
+            if kind == "count" and (self.branches.states[:, node] > 1).any():
+                at_end = self._per_component(torch.where(ending[:, node], shares, 0.0))
+                cut[:, node] = (at_end > share) & (self.branches.states[:, node] > 1)
+        # Where nothing has any weight, more states would not find it either.
+        return cut & self.log_integral().isfinite()[:, None]
+
     def draw(self, count: int, generator: torch.Generator, *, even: bool = False) -> Tensor:
         """Draws a branch by its probability, then what the branch leaves hidden, (H, count)."""
         c = self.components
@@ -226,18 +245,38 @@ def branched(
     """
     states = count_states(model, values, components, effort.tail)
     terms = _terms(model, components)
+    yield from _sum(model, values, components, states, terms, effort, generator, integrate)
+
+
+def _sum(
+    model: StructuralModel,
+    values: Tensor,
+    components: Components,
+    states: Tensor,
+    terms: _Terms,
+    effort: Effort,
+    generator: torch.Generator,
+    integrate: Integrate,
+) -> Iterator[Block]:
+    """Yields the blocks of components with these numbers of states, or more if they need them."""
+    tools = (effort, generator, integrate)
     few = _few_enough(states, terms)
     if not few.all():
         yield from integrate(model, values, components.select(~few), effort, generator)
-    if few.any():
-        components, states, terms = components.select(few), states[few], terms.select(few)
-        part = _parts(states, terms)
-        for number in part.unique().tolist():
-            mine = part == number
-            chosen = components.select(mine)
-            tables = Tables(states[mine])
-            parts = (effort, generator, integrate)
-            yield _block(model, values, chosen, tables, terms.select(mine), *parts)
+    if not few.any():
+        return
+    components, states, terms = components.select(few), states[few], terms.select(few)
+    part = _parts(states, terms)
+    for number in part.unique().tolist():
+        mine = part == number
+        chosen, some = components.select(mine), terms.select(mine)
+        block = _block(model, values, chosen, Tables(states[mine]), some, *tools)
+        cut = block.cut_short(model, WORTH_KEEPING * effort.tail)
+        if cut.any():
+            more = torch.where(cut, 2 * states[mine], states[mine])
+            yield from _sum(model, values, chosen, more, some, *tools)
+        else:
+            yield block
 
 
 def _terms(model: StructuralModel, components: Components) -> _Terms:
@@ -303,7 +342,7 @@ def _block(
     log_term = _free_log_prob(model, rows, free)
     blocks: list[Block] = []
     if integrated.any():
-        inner = _inner_components(model, terms, tables)
+        inner = _inner_components(terms, tables)
         blocks = list(integrate(model, rows, inner, effort, generator))
         for block in blocks:
             found = block.log_integral().to(log_term)
@@ -312,18 +351,26 @@ def _block(
     return BranchedBlock(components, branches, entry, branch, rows, free, log_term, blocks)
 
 
-def _inner_components(model: StructuralModel, terms: _Terms, tables: Tables) -> Components:
-    """Returns what the terms integrate over, one component an entry of their tables."""
-    parents_too = terms.factors.clone()
-    for node, parents in enumerate(model.graph.parents):
-        parents_too[:, list(parents)] |= terms.factors[:, node, None]
-    # A term without an integral shows nothing, and so has no component.
-    shown = parents_too & ~terms.continuous & terms.continuous.any(1, keepdim=True)
-    plan = Plan.make(model.graph, shown).select(tables.table)
-    components = plan.components()
-    wanted = terms.continuous[tables.table]
-    components = components.select(wanted[components.row, components.node])
-    return components.with_evidence(terms.factors[tables.table])
+def _inner_components(terms: _Terms, tables: Tables) -> Components:
+    """Returns what the terms integrate over: one component an entry of a term with an integral."""
+    hidden = terms.continuous[tables.table]
+    row = hidden.any(1).nonzero()[:, 0]
+    number = torch.full((len(hidden),), -1, dtype=torch.int64, device=hidden.device)
+    number[row] = torch.arange(len(row), device=row.device)
+    evidence = terms.factors[tables.table] & ~hidden & (number >= 0)[:, None]
+    cell_node, cell_row = hidden.T.nonzero(as_tuple=True)
+    evidence_node, evidence_row = evidence.T.nonzero(as_tuple=True)
+    return Components(
+        row=row,
+        node=hidden[row].int().argmax(1),
+        size=hidden[row].sum(1),
+        cell_node=cell_node,
+        cell_row=cell_row,
+        cell_component=number[cell_row],
+        evidence_node=evidence_node,
+        evidence_row=evidence_row,
+        evidence_component=number[evidence_row],
+    )
 
 
 def _lookups(branches: Tables, tables: Tables, component: Tensor) -> tuple[Tensor, Tensor]:

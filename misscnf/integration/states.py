@@ -102,7 +102,7 @@ def count_states(
             states[here, node] = domain.levels
         elif here.any():
             curved = [j for j in parents if not model.discrete[j]]
-            many = hides[:, curved].any(1) | (states.prod(1) > MOST_STATES)
+            many = hides[:, curved].any(1) | (states.double().prod(1) > MOST_STATES)
             states[here & many, node] = TOO_MANY
             chosen = (here & ~many).nonzero()[:, 0]
             rows = values[components.row[chosen]]

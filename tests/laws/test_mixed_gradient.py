@@ -67,6 +67,7 @@ def test_the_gradient_is_that_of_the_exact_sum(case, shape):
     [
         ("b -> x1; k -> x1; x1 -> x2", 1e-8),  # mixtures of Gaussians
         ("k -> b; k -> x1; b -> x1; x1 -> x2", 1e-8),
+        ("x1 -> x2; x2 -> x3; b -> x3", 1e-8),  # two numbers hidden together
         (MIXED["a number above every kind"], 1e-4),  # quadrature
         (MIXED["a chain of numbers and kinds"], 1e-4),
     ],

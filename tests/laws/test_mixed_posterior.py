@@ -104,12 +104,21 @@ def test_completions_by_draws_follow_the_posterior_too(case, monkeypatch):
     assert_completions_follow(model, reference, x, some_patterns(5, 4, 3), seed=8)
 
 
-@pytest.mark.parametrize("held", [1, 2])
-def test_completions_under_a_clamp_follow_the_mutilated_model(held):
-    model = mixed_model(MIXED["confounded"], (8,))
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (MIXED["confounded"], "b"),
+        (MIXED["confounded"], "x2"),
+        ("x1 -> b; x2 -> b; x2 -> o; b -> o; k -> o", "b"),
+    ],
+)
+def test_completions_under_a_clamp_follow_the_mutilated_model(text, name):
+    model = mixed_model(text, (8,))
+    held, d = model.graph.index(name), len(model.graph)
     reference = Reference(model, held=[held])
     x = reference.snapped(rows_of(model, 1, 5, {held: torch.tensor(1.0)}))[0]
-    patterns = some_patterns(4, 6, 4)
+    patterns = some_patterns(d, 5, 4)
+    patterns[0] = torch.arange(d) == d - 1
     patterns[:, held] = True
     assert_completions_follow(model, reference, x, patterns, seed=9, clamped=[held])
 
