@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from misscnf.bench.methods import METHODS, PLACES, load_method
+from misscnf.bench.methods import METHODS, load_method
 from misscnf.bench.published import published
 from misscnf.bench.store import Store
 from misscnf.bench.suites import COMPLETE, SUITES, Suite, Trial, choose, grid
@@ -231,7 +231,6 @@ def listing(folder: Path) -> str:
         ]
     lines += [
         f"methods that run: {' '.join(METHODS)} sklearn:package.module:Class",
-        f"methods to come: {' '.join(PLACES)}",
         f"presets: {' '.join(PRESETS)}",
     ]
     return "\n".join(lines) + "\n"

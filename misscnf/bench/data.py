@@ -8,12 +8,13 @@ rows are complete. A higher rate keeps the holes of a lower one and adds to them
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from misscnf.bench.missingness import ampute
+from misscnf.bench.missingness import Missingness, ampute, causes_of_loss, load_missingness
 from misscnf.bench.scms import World, load_scm
 from misscnf.bench.suites import COMPLETE
 from misscnf.draws import derive_generator
@@ -32,7 +33,7 @@ REGIMES: dict[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """What a method may look at. Rows without holes are there for the reference alone."""
+    """What a method may look at. What is known only here is for references and oracles alone."""
 
     train: pd.DataFrame
     """With holes."""
@@ -42,6 +43,8 @@ class Tables:
     """The same rows before anything was lost."""
     complete_validation: pd.DataFrame
     """Likewise."""
+    causes: Mapping[str, tuple[str, ...]]
+    """The columns that the loss of each column depends on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +83,7 @@ def make_data(
         validation=_lose(validation, world, mechanism, rate, seed, "validation"),
         complete_train=train,
         complete_validation=validation,
+        causes=_causes(world, mechanism, rate),
     )
     return TrialData(world, tables, test)
 
@@ -89,6 +93,16 @@ def _lose(
 ) -> pd.DataFrame:
     if mechanism == COMPLETE:
         return table
-    name, options = REGIMES.get(mechanism, (mechanism, {}))
     holes = derive_generator(seed, "holes", split).initial_seed()
-    return ampute(table, world.graph, name, rate, seed=holes, **options)
+    return ampute(table, world.graph, _mechanism(mechanism, rate), seed=holes)
+
+
+def _causes(world: World, mechanism: str, rate: float | None) -> dict[str, tuple[str, ...]]:
+    if mechanism == COMPLETE:
+        return dict.fromkeys(world.graph.nodes, ())
+    return causes_of_loss(_mechanism(mechanism, rate), world.graph)
+
+
+def _mechanism(mechanism: str, rate: float | None) -> Missingness:
+    name, options = REGIMES.get(mechanism, (mechanism, {}))
+    return load_missingness(name, rate, **options)

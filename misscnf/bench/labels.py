@@ -18,9 +18,14 @@ METHODS: dict[str, str] = {
     "mice": "MICE",
     "mice_forest": "MICE (forests)",
     "kpi": "KPI",
+    "kpi_paper": "KPI (paper settings)",
     "diffputer": "DiffPuter",
+    "diffputer_paper": "DiffPuter (paper settings)",
+    "diffputer_draw": "DiffPuter (draw)",
     "miracle": "MIRACLE",
+    "miracle_paper": "MIRACLE (paper settings)",
     "omiracle": "O-MIRACLE",
+    "omiracle_paper": "O-MIRACLE (paper settings)",
     "misscnf": "MissCNF",
 }
 """Methods, in the order of the paper's tables."""

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import sklearn.impute
 from closed_forms import mice_curve
+from quick_imputers import QUICK
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.impute import KNNImputer
 from sklearn.linear_model import BayesianRidge
@@ -29,17 +30,6 @@ from misscnf.bench.imputers.miss_forest import PRESETS
 from misscnf.bench.missingness import ampute
 from misscnf.bench.scms import load_scm
 from misscnf.errors import InputError
-
-QUICK = {
-    **IMPUTERS,
-    "mice": lambda: Mice(rounds=5),
-    "missforest": lambda: MissForest(replace(PRESETS["paper"], trees=6)),
-    "missforest_stekhoven": lambda: MissForest(replace(PRESETS["stekhoven"], trees=6)),
-    "by_path": lambda: ByPath(
-        "sklearn.impute:IterativeImputer", sample_posterior=True, max_iter=3
-    ),
-}
-"""Every imputer by its name, the slow ones with fewer rounds or trees."""
 
 RATE = 0.4
 

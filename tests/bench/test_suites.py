@@ -4,7 +4,7 @@ import pytest
 from made_up_rows import one, trials
 
 from misscnf.bench.data import REGIMES
-from misscnf.bench.methods import METHODS, PLACES, load_method
+from misscnf.bench.methods import METHODS, load_method
 from misscnf.bench.missingness import MECHANISMS_OF_LOSS
 from misscnf.bench.scms import MAIN, load_scm
 from misscnf.bench.suites import SUITES, Trial, choose, grid
@@ -108,12 +108,6 @@ def test_options_that_do_not_meet_are_refused():
 
 def test_choose_takes_what_is_known():
     choose("seed", [1, 2], [2, 1], "the store")
-
-
-@pytest.mark.parametrize("name", PLACES)
-def test_a_method_to_come_is_refused_up_front(name):
-    with pytest.raises(InputError, match=f"--method: {name} cannot run yet"):
-        load_method(name)
 
 
 def test_a_method_that_is_not_there_is_refused():

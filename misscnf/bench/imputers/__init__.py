@@ -1,8 +1,9 @@
 """The rivals that impute first, one a file; `load_imputer` builds one by its name.
 
 To add one, write the class (`contract`) and add a line to `IMPUTERS`: every law in
-tests/bench/test_imputers.py then holds or fails for it by name. KPI, DiffPuter and O-MIRACLE have
-their place in this table too, once they are written.
+tests/bench/test_imputers.py then holds or fails for it by name. The imputers that train have their
+`fast` preset here. O-MIRACLE is `Miracle` with the true graph, so it is a method of the study
+(`misscnf.bench.methods`) and has no name in this table.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from collections.abc import Callable
 
 from misscnf.bench.imputers.by_path import ByPath
 from misscnf.bench.imputers.contract import ImpossibleError, Imputer
+from misscnf.bench.imputers.diffputer import DiffPuter
 from misscnf.bench.imputers.knn import Knn
+from misscnf.bench.imputers.kpi import Kpi
 from misscnf.bench.imputers.listwise import complete_rows
 from misscnf.bench.imputers.mean import Mean
 from misscnf.bench.imputers.mice import Mice
 from misscnf.bench.imputers.mice_forest import MiceForest
+from misscnf.bench.imputers.miracle import Miracle
 from misscnf.bench.imputers.miss_forest import MissForest
 from misscnf.errors import InputError
 
@@ -31,6 +35,9 @@ __all__ = [
     "MissForest",
     "Knn",
     "MiceForest",
+    "Kpi",
+    "DiffPuter",
+    "Miracle",
     "ByPath",
 ]
 
@@ -41,6 +48,10 @@ IMPUTERS: dict[str, Callable[[], Imputer]] = {
     "missforest_stekhoven": lambda: MissForest("stekhoven"),
     "knn": Knn,
     "mice_forest": MiceForest,
+    "kpi": Kpi,
+    "diffputer": DiffPuter,
+    "diffputer_draw": lambda: DiffPuter(readout="draw"),
+    "miracle": Miracle,
 }
 """Every imputer by its name."""
 

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from misscnf.bench.missingness.alternating import Alternating
+from misscnf.bench.missingness.causes import causes_of_loss
 from misscnf.bench.missingness.cells import CellLoss
 from misscnf.bench.missingness.loss import Flags, Floats, Loss, Missingness
 from misscnf.bench.missingness.mar import Mar, conditioning_set
@@ -38,6 +39,7 @@ __all__ = [
     "CellLoss",
     "PatternLoss",
     "conditioning_set",
+    "causes_of_loss",
 ]
 
 MECHANISMS_OF_LOSS: dict[str, type[Missingness]] = {
