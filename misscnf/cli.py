@@ -1,193 +1,80 @@
-r"""The commands. No logic of their own: each reads its options, calls, and prints.
+r"""The command `misscnf`: a table of verbs. What each does is in `misscnf.commands`.
 
-    misscnf bench run main --scm chain_lin --mechanism mar --rate 0.6 --method misscnf --seed 7
-    misscnf bench table main --metric kl --against published
-    misscnf bench figure main --metric kl --out figures
-    misscnf bench list
+    misscnf demo
+    misscnf check  data.csv --graph graph.dot
+    misscnf fit    data.csv --graph graph.dot --out model
+    misscnf effect model --on y --do t=1 --versus t=0
 
-What cannot be done is said in a sentence on standard error, with exit code 2; a sweep in which a
-trial failed ends with exit code 1.
+What cannot be done is said in a sentence on standard error, with exit code 2 and nothing written.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 import typer
 
-from misscnf.errors import InputError
+from misscnf import __version__
+from misscnf.commands.bench import bench
+from misscnf.commands.check import check
+from misscnf.commands.counterfactual import counterfactual
+from misscnf.commands.demo import demo
+from misscnf.commands.effect import effect
+from misscnf.commands.endings import Verbs
+from misscnf.commands.fit import fit
+from misscnf.commands.impute import impute
+from misscnf.commands.log_prob import log_prob
+from misscnf.commands.report import report
+from misscnf.commands.sample import sample
 
-__all__ = ["app"]
+__all__ = ["app", "VERBS"]
 
 app = typer.Typer(
     name="misscnf",
+    cls=Verbs,
     help="Causal normalizing flows learned from tables with holes.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"max_content_width": 100, "help_option_names": ["--help", "-h"]},
 )
-bench = typer.Typer(
-    help="The study of the paper: run it, store it, print it.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+
+VERBS: dict[str, tuple[Callable[..., None], str]] = {
+    "demo": (demo, "demo --out nhefs"),
+    "check": (check, "check data.csv --graph graph.dot --effect t:y"),
+    "fit": (fit, "fit data.csv --graph graph.dot --out model"),
+    "effect": (effect, "effect model --on y --do t=1 --versus t=0"),
+    "sample": (sample, "sample model --rows 1000 --do t=1 --out samples.csv"),
+    "counterfactual": (
+        counterfactual,
+        "counterfactual model data.csv --do t=0 --draws 20 --out cf.csv",
+    ),
+    "impute": (impute, "impute model data.csv --draws 5 --out completed.csv"),
+    "log-prob": (log_prob, "log-prob model data.csv --out scores.csv"),
+    "report": (report, "report model data.csv --effect t:y --out report.html"),
+}
+"""Each verb with its example, in the order in which a person needs them."""
+
+for _name, (_verb, _example) in VERBS.items():
+    app.command(_name, epilog=f"Example: misscnf {_example}")(_verb)
 app.add_typer(bench, name="bench")
 
 
-@app.callback()
-def _root() -> None:
+def _show_version(wanted: bool) -> None:  # noqa: FBT001 - as typer calls it
+    if wanted:
+        typer.echo(f"misscnf {__version__}")
+        raise typer.Exit
+
+
+@app.callback(epilog="Example: misscnf fit data.csv --graph graph.dot --out model")
+def _root(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
     """Causal normalizing flows learned from tables with holes."""
-
-
-def _in_a_sentence(command: Callable[..., None]) -> Callable[..., None]:
-    """Says what cannot be done in a sentence, with exit code 2."""
-
-    @functools.wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - the command's own
-        try:
-            command(*args, **kwargs)
-        except InputError as error:
-            typer.echo(f"misscnf: {error}", err=True)
-            raise typer.Exit(2) from error
-
-    return wrapped
-
-
-def _named(name: str, what: str) -> Any:  # noqa: ANN401 - typer's
-    return typer.Option(name, metavar=name.removeprefix("--").upper(), help=what)
-
-
-SuiteName = Annotated[str, typer.Argument(metavar="SUITE", help="A suite, as `list` has them.")]
-Scms = Annotated[list[str] | None, _named("--scm", "A world.")]
-Mechanisms = Annotated[list[str] | None, _named("--mechanism", "A way of losing values.")]
-Rates = Annotated[list[float] | None, _named("--rate", "A share of cells lost, such as 0.6.")]
-Methods = Annotated[list[str] | None, _named("--method", "A method.")]
-Presets = Annotated[list[str] | None, _named("--preset", "A preset of the flow.")]
-Seeds = Annotated[list[int] | None, _named("--seed", "A seed.")]
-Draws = Annotated[list[int] | None, _named("--draws", "Draws in a step of the fit.")]
-StoreFolder = Annotated[Path, typer.Option("--store", metavar="DIR", help="The results.")]
-Metric = Annotated[
-    str, typer.Option(metavar="NAME", help="kl, kl_exact, ate, ate_exact, cf or seconds.")
-]
-
-
-@bench.command(
-    "run",
-    epilog="Example: misscnf bench run main --scm chain_lin --mechanism mar --rate 0.6 --jobs 2",
-)
-@_in_a_sentence
-def run(
-    suite: Annotated[str, typer.Argument(metavar="SUITE", help="A suite, or the id of a trial.")],
-    *,
-    scm: Scms = None,
-    mechanism: Mechanisms = None,
-    rate: Rates = None,
-    method: Methods = None,
-    preset: Presets = None,
-    seed: Seeds = None,
-    draws: Draws = None,
-    rows: Annotated[int | None, _named("--rows", "Train on fewer rows, for a quick look.")] = None,
-    epochs: Annotated[int | None, _named("--epochs", "Train for so many epochs.")] = None,
-    store: StoreFolder = Path("results"),
-    jobs: Annotated[int, _named("--jobs", "Trials at a time; -1 for one a core.")] = 1,
-    backend: Annotated[
-        Literal["loky", "dask", "ray"], typer.Option(help="Where they run.")
-    ] = "loky",
-    cluster: Annotated[str | None, _named("--cluster", "The address of a cluster.")] = None,
-    redo: Annotated[
-        Literal["none", "failed", "all"], typer.Option(help="What to run again.")
-    ] = "none",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the trials.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
-) -> None:
-    """Run what the store does not have. Options narrow a suite; repeated ones add up."""
-    from misscnf.bench.commands import choose_trials, run_trials
-
-    trials = choose_trials(
-        suite,
-        scm=scm or (),
-        mechanism=mechanism or (),
-        rate=rate or (),
-        method=method or (),
-        preset=preset or (),
-        seed=seed or (),
-        draws=draws or (),
-        rows=rows,
-        epochs=epochs,
-    )
-    raise typer.Exit(
-        run_trials(
-            trials,
-            store,
-            jobs=jobs,
-            backend=backend,
-            cluster=cluster,
-            redo=redo,
-            dry_run=dry_run,
-            quiet=quiet,
-        )
-    )
-
-
-@bench.command("table", epilog="Example: misscnf bench table main --metric kl --against published")
-@_in_a_sentence
-def table(
-    suite: SuiteName,
-    *,
-    metric: Metric = "kl",
-    against: Annotated[
-        Literal["published"] | None, typer.Option(help="Beside the paper's numbers.")
-    ] = None,
-    form: Annotated[
-        Literal["md", "csv", "latex"], typer.Option("--format", help="Its format.")
-    ] = "md",
-    scm: Scms = None,
-    mechanism: Mechanisms = None,
-    rate: Rates = None,
-    method: Methods = None,
-    preset: Presets = None,
-    store: StoreFolder = Path("results"),
-) -> None:
-    """Print a suite as the paper does. Best in bold, second underlined, full data apart."""
-    from misscnf.bench.commands import print_table
-
-    chosen = {"scm": scm, "mechanism": mechanism, "rate": rate, "method": method, "preset": preset}
-    typer.echo(print_table(suite, metric, store, form, chosen, against=against), nl=False)
-
-
-@bench.command("figure", epilog="Example: misscnf bench figure main --metric kl --out figures")
-@_in_a_sentence
-def figure(
-    suite: SuiteName,
-    *,
-    metric: Metric = "kl",
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where figures go.")] = Path("figures"),
-    form: Annotated[
-        Literal["png", "pdf", "svg"], typer.Option("--format", help="Its format.")
-    ] = "png",
-    scm: Scms = None,
-    mechanism: Mechanisms = None,
-    rate: Rates = None,
-    method: Methods = None,
-    preset: Presets = None,
-    store: StoreFolder = Path("results"),
-) -> None:
-    """Draw a suite from what the store has."""
-    from misscnf.bench.commands import save_figures
-
-    chosen = {"scm": scm, "mechanism": mechanism, "rate": rate, "method": method, "preset": preset}
-    for path in save_figures(suite, metric, store, out, form, chosen):
-        typer.echo(path)
-
-
-@bench.command("list", epilog="Example: misscnf bench list --store results")
-@_in_a_sentence
-def list_(store: StoreFolder = Path("results")) -> None:
-    """List suites, methods and presets. Says how much of a suite the store has."""
-    from misscnf.bench.commands import listing
-
-    typer.echo(listing(store), nl=False)

@@ -52,7 +52,9 @@ def _defined(tree):
     names = set()
     for node in tree.body:
         names.update(_targets(node))
-        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+        if isinstance(node, ast.If):  # of type checking: names that are imported when used
+            names |= _defined(node)
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef):
             names.add(node.name)
         elif isinstance(node, ast.Import | ast.ImportFrom):
             names |= {alias.asname or alias.name for alias in node.names}

@@ -1,0 +1,53 @@
+"""Words that several verbs take, said once, so that they mean the same everywhere."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+__all__ = [
+    "Data",
+    "Do",
+    "Graph",
+    "Json",
+    "KindsFile",
+    "Model",
+    "Out",
+    "Quiet",
+    "Seed",
+    "option",
+]
+
+
+def option(name: str, what: str, metavar: str | None = None, **rest: Any) -> Any:  # noqa: ANN401 - typer's
+    """Returns an option with a name for its value.
+
+    Arguments:
+        name: The option, such as "--out".
+        what: What it does.
+        metavar: The name of its value; the option's own in capitals by default.
+        rest: What else typer takes.
+    """
+    shown = metavar or name.removeprefix("--").upper()
+    return typer.Option(name, metavar=shown, help=what, **rest)
+
+
+Data = Annotated[
+    str, typer.Argument(metavar="DATA", help="A .csv, .tsv or .parquet file; - is CSV on stdin.")
+]
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="A folder that `misscnf fit` made.")]
+Graph = Annotated[
+    str, option("--graph", "A file (DOT, GML, dagitty, JSON, CSV, …) or text: 'a -> b'.")
+]
+KindsFile = Annotated[
+    str | None, option("--kinds", "Kinds of columns, a .json or .yaml file.", "FILE")
+]
+Do = Annotated[
+    list[str] | None,
+    option("--do", "An intervention, such as t=1; may be repeated.", "NAME=VALUE"),
+]
+Out = Annotated[str, option("--out", "A .csv, .tsv or .parquet file; - is CSV on stdout.", "FILE")]
+Seed = Annotated[int, option("--seed", "Where randomness starts.", "N", min=0)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no notes and no progress.")]
