@@ -104,3 +104,11 @@ def test_saving_over_a_model_replaces_it_whole(tmp_path):
     model = fitted("network")
     model.save(tmp_path)
     assert MissCNF.load(tmp_path).chosen_ == "network"
+
+
+def test_a_saved_model_can_be_read_by_whom_new_files_can(tmp_path):
+    plain = tmp_path / "plain"
+    plain.write_text("")
+    fitted("linear").save(tmp_path / "model")
+    for name in ("model.json", "parameters.safetensors"):
+        assert (tmp_path / "model" / name).stat().st_mode == plain.stat().st_mode

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -41,15 +41,16 @@ def fingerprint(description: Mapping[str, Any], tensors: Mapping[str, Tensor]) -
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Writes a file so that a reader, or a crash, sees the old one or the new one, never half."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    # Made by `open`, so that others may read it as they may any new file of this person.
+    temporary = path.parent / f".{path.name}.{uuid.uuid4().hex}"
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
