@@ -8,9 +8,9 @@
 `spread`: the variance of filled x2 around a polynomial of x1, over that of the truth, in rows that
 show only x1; there x2 | x1 is Gaussian with a mean and a variance that are known. Few draws that
 are far off can make it large, so the same by quartiles around the true mean stands beside it: it
-says whether most draws are as wide as they should be. `cost`: fit and completion of both tables.
-Options narrow: --method, --seeds, --rows, --threads; --preset paper measures the other one (no
-bars of time then: DiffPuter's would take about a week).
+says how wide most draws are. There is no bar against draws that are too wide. `cost`: fit and
+completion of both tables. Options narrow: --method, --seeds, --rows, --threads; --preset paper
+measures the other one (no bars of time then: DiffPuter's would take about a week).
 """
 
 from __future__ import annotations
@@ -38,9 +38,8 @@ VARIANCE = {"chain_nlin": 1.0 / 16.0, "triangle_nlin": 1.0}
 """Of x2 given x1."""
 QUARTILES = 1.348980
 """How far apart those of a standard normal are."""
-DRAWN, AVERAGED, MOST = 0.9, 0.4, (0.7, 1.6)
-"""At least, and at most, this share of that variance in draws and in means; and the range of what
-most draws have, by quartiles."""
+DRAWN, AVERAGED = 0.9, 0.4
+"""At least, and at most, this share of that variance in draws and in means."""
 SECONDS = {"kpi": 60.0, "omiracle": 60.0, "miracle": 60.0, "diffputer": 900.0}
 
 
@@ -115,12 +114,10 @@ def spreads(options: argparse.Namespace) -> None:
                     f"{truth[1]:.3f}",
                     flush=True,
                 )
-    drawn, most = zip(*figures["diffputer_draw"], strict=True)
-    averaged, _ = zip(*figures["diffputer"], strict=True)
+    drawn, averaged = (min(figures["diffputer_draw"])[0], max(figures["diffputer"])[0])
     bars = {
-        f"draws have at least {DRAWN}": min(drawn) >= DRAWN,
-        f"means have at most {AVERAGED}": max(averaged) <= AVERAGED,
-        f"most draws have {MOST[0]} to {MOST[1]}": MOST[0] <= min(most) <= max(most) <= MOST[1],
+        f"draws have at least {DRAWN}": drawn >= DRAWN,
+        f"means have at most {AVERAGED}": averaged <= AVERAGED,
     }
     finish({"share_of_variance": figures}, bars)
 
