@@ -3,7 +3,8 @@
 A person has a table with missing values and a causal graph. `MissCNF` fits a causal flow to the
 table as it is, by the likelihood of what each row shows, and answers from that one model:
 densities of any subset of columns, interventions, counterfactuals, effects and imputations.
-`check` says before any fit what the holes leave identified.
+`check` says before any fit what the holes leave identified, `MissCNFImputer` fills holes inside
+scikit-learn pipelines and `pool` pools analyses of several imputed tables by Rubin's rules.
 
 Each name is imported when it is first used, so that `misscnf --help` need not wait for torch.
 """
@@ -19,25 +20,33 @@ if TYPE_CHECKING:
     from misscnf.errors import InputError, ModelFileError
     from misscnf.estimator import MissCNF
     from misscnf.graph import CausalGraph
+    from misscnf.imputer import MissCNFImputer
+    from misscnf.pooling import Pooled, pool
     from misscnf.table import IncompleteTable
 
 __version__ = "0.1.0"
 __all__ = [
     "MissCNF",
+    "MissCNFImputer",
     "check",
+    "pool",
     "CausalGraph",
     "IncompleteTable",
     "Effect",
+    "Pooled",
     "InputError",
     "ModelFileError",
 ]
 
 _HOMES = {
     "MissCNF": "misscnf.estimator",
+    "MissCNFImputer": "misscnf.imputer",
     "check": "misscnf.check",
+    "pool": "misscnf.pooling",
     "CausalGraph": "misscnf.graph",
     "IncompleteTable": "misscnf.table",
     "Effect": "misscnf.effects",
+    "Pooled": "misscnf.pooling",
     "InputError": "misscnf.errors",
     "ModelFileError": "misscnf.errors",
 }

@@ -10,25 +10,32 @@ with p and q the probability of the event under do(A) and do(B). Both arms are s
 noise, so that what does not depend on the intervention cancels and only the contrast is left to
 average. Monte-Carlo errors of ratios are by the delta method, √(∇ᵀ Σ ∇ / n) with Σ the covariance
 of the two arms.
+
+The sampling error of the fit comes from replicates of it (`fitting.replicates`): with s their
+spread and B their number, the interval is estimate ± t_{B−1} s, for ratios on the scale of their
+logarithm.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import t as student
 
 from misscnf.cells import Label, plain
 from misscnf.columns import Column, Levels
 from misscnf.errors import InputError
 
-__all__ = ["Effect", "contrast", "written"]
+__all__ = ["Effect", "Interval", "contrast", "spread_interval", "with_intervals", "written"]
 
 Arms = tuple[np.ndarray, np.ndarray]
+Interval = tuple[float, float]
+"""Its lower and its upper end."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +54,14 @@ class Effect:
     mean_versus: float | None
     """E[Y; versus], or the risk of the event."""
     draws: int
-    interval: tuple[float, float] | None = None
-    """An interval for the sampling error of the fit; None until one is asked for."""
+    group: str | None = None
+    """Within which group, in words; None for all."""
+    interval: Interval | None = None
+    """For the sampling error of the fit, of `estimate`; None until one is asked for."""
+    level: float | None = None
+    """How often such intervals hold the truth, such as 0.95."""
+    replicates: int | None = None
+    """From how many replicates of the fit the intervals come."""
     measure: str = "mean difference"
     """What the estimate is: mean difference, risk difference or probabilities."""
     event: Label | None = None
@@ -57,31 +70,53 @@ class Effect:
     """The risk under do over the one under versus; None where that is zero."""
     risk_ratio_error: float | None = None
     """Its Monte-Carlo error."""
+    risk_ratio_interval: Interval | None = None
+    """For the sampling error of the fit."""
     odds_ratio: float | None = None
     """The same of odds; None where the event is sure under do, or impossible under versus."""
     odds_ratio_error: float | None = None
     """Its Monte-Carlo error."""
+    odds_ratio_interval: Interval | None = None
+    """For the sampling error of the fit."""
     notes: tuple[str, ...] = ()
     """What to know before believing it, such as a value outside of what was seen."""
     probabilities: pd.DataFrame | None = field(default=None, compare=False)
-    """level, do, versus, difference, standard_error: for an outcome with levels."""
+    """level, do, versus, difference, standard_error (lower, upper): for an outcome with levels."""
+
+    @property
+    def title(self) -> str:
+        """Which effect this is, in words."""
+        versus = written(self.versus) if self.versus else "no intervention"
+        within = "" if self.group is None else f" ({self.group})"
+        return f"effect on {self.outcome} of {written(self.do)} versus {versus}{within}"
 
     def __str__(self) -> str:
-        versus = written(self.versus) if self.versus else "no intervention"
-        head = f"effect on {self.outcome} of {written(self.do)} versus {versus}"
+        head = self.title
         if self.estimate is None:
             table = "" if self.probabilities is None else self.probabilities.round(4).to_string()
             return f"{head}: probability of each level, Monte-Carlo standard errors\n{table}"
         of = "" if self.event is None else f" of {self.event!r}"
-        error = f"(Monte-Carlo standard error {self.standard_error:.2g})"
-        text = f"{head}: {self.measure}{of} {self.estimate:.4g} {error}"
-        for name, ratio, spread in (
-            ("risk ratio", self.risk_ratio, self.risk_ratio_error),
-            ("odds ratio", self.odds_ratio, self.odds_ratio_error),
+        text = f"{head}: {self.measure}{of} {self._shown(self.estimate, self.interval)}"
+        if self.interval is None:
+            text += f" (Monte-Carlo standard error {self.standard_error:.2g})"
+        for name, ratio, interval in (
+            ("risk ratio", self.risk_ratio, self.risk_ratio_interval),
+            ("odds ratio", self.odds_ratio, self.odds_ratio_interval),
         ):
             if ratio is not None:
-                text += f", {name} {ratio:.4g} ({spread:.2g})"
+                text += f", {name} {self._shown(ratio, interval)}"
         return text
+
+    def _shown(self, number: float, interval: Interval | None) -> str:
+        if interval is None or self.level is None:
+            return f"{number:.4g}"
+        lower, upper = interval
+        return f"{number:.4g} ({100 * self.level:g} % interval {lower:.4g} to {upper:.4g})"
+
+    def _repr_html_(self) -> str:
+        from misscnf.notebook import effect_html
+
+        return effect_html(self, self.title)
 
 
 def written(do: Mapping[str, Any]) -> str:
@@ -103,6 +138,7 @@ def contrast(
     arms: Arms,
     event: object = None,
     notes: tuple[str, ...] = (),
+    group: str | None = None,
 ) -> Effect:
     """Compares the outcomes of two arms that share their noise.
 
@@ -113,6 +149,7 @@ def contrast(
         arms: The model's values of the outcome in each, (n,).
         event: The level whose risk is compared; a binary column's higher one by default.
         notes: What to know before believing it.
+        group: Of which group the units are, in words; None for all.
     """
     common: dict[str, Any] = {
         "outcome": column.name,
@@ -120,6 +157,7 @@ def contrast(
         "versus": dict(versus),
         "draws": len(arms[0]),
         "notes": notes,
+        "group": group,
     }
     if not isinstance(column, Levels):
         if event is not None:
@@ -138,6 +176,48 @@ def contrast(
         return Effect(**common, **_means((_at(numbers, arms[0]), _at(numbers, arms[1]))))
     nothing: dict[str, Any] = dict.fromkeys(("estimate", "standard_error", "mean", "mean_versus"))
     return Effect(**common, **nothing, measure="probabilities")
+
+
+def with_intervals(effect: Effect, replicated: Sequence[Effect], level: float) -> Effect:
+    """Returns an effect with intervals for the sampling error of the fit.
+
+    Arguments:
+        effect: The effect by the fit.
+        replicated: The same by each replicate of the fit.
+        level: How often such intervals should hold the truth.
+    """
+    found: dict[str, Any] = {"level": level, "replicates": len(replicated)}
+    if effect.estimate is not None:
+        spread = [answer.estimate for answer in replicated]
+        found["interval"] = spread_interval(effect.estimate, spread, level)
+    for name in ("risk_ratio", "odds_ratio"):
+        ratio, ratios = getattr(effect, name), [getattr(answer, name) for answer in replicated]
+        if ratio and all(ratios):  # neither missing nor zero: it has a logarithm
+            ends = spread_interval(math.log(ratio), [math.log(r) for r in ratios], level)
+            found[f"{name}_interval"] = (math.exp(ends[0]), math.exp(ends[1]))
+    if effect.probabilities is not None:
+        tables = [answer.probabilities for answer in replicated]
+        found["probabilities"] = _with_ends(effect.probabilities, tables, level)
+    return replace(effect, **found)
+
+
+def _with_ends(
+    table: pd.DataFrame, replicated: Sequence[pd.DataFrame | None], level: float
+) -> pd.DataFrame:
+    """Returns probabilities of levels with the interval of each difference."""
+    spread = np.stack([one["difference"] for one in replicated if one is not None])
+    ends = [spread_interval(own, spread[:, i], level) for i, own in enumerate(table["difference"])]
+    return table.assign(lower=[low for low, _ in ends], upper=[high for _, high in ends])
+
+
+def spread_interval(
+    estimate: float, replicated: Sequence[Any] | np.ndarray, level: float
+) -> Interval:
+    """Returns estimate ± t_{B−1} s with s the spread of B replicates."""
+    half = float(np.std(replicated, ddof=1)) * float(
+        student.ppf(0.5 + level / 2.0, len(replicated) - 1)
+    )
+    return estimate - half, estimate + half
 
 
 def _at(numbers: np.ndarray, codes: np.ndarray) -> np.ndarray:

@@ -6,13 +6,23 @@ r"""The front door: a table with holes and a graph in, answers out.
 DataFrames go in and come out, in the user's units. The model is fitted by maximising the
 likelihood of what each row shows: no row is dropped and nothing is imputed first. Every answer
 then comes from that one model.
+
+It is an estimator of scikit-learn too: arrays are tables with the columns x0, x1, …, and
+graph="ordered", where each column depends on all before it, needs no knowledge of causes:
+
+    p(x) = Π_i p(x_i | x_0, …, x_{i−1}),
+
+which any joint law can be written as. That is a model of densities and imputations without a
+causal claim: it says nothing about interventions.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,18 +30,23 @@ import pandas as pd
 import torch
 from sklearn.base import BaseEstimator
 
+from misscnf.arrays import ArrayLike, column_names, name_columns, refuse_width
 from misscnf.check import uncovered_families, warning_sentence
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.fitting import Settings, fit_model, preset_settings
 from misscnf.graph import CausalGraph, GraphLike
 from misscnf.kind_requests import Kinds
+from misscnf.notebook import card
 from misscnf.progress import FitProgress
 from misscnf.queries import QueryMixin, Table
 from misscnf.storage import load_model, save_model
-from misscnf.table import IncompleteTable, Schema
+from misscnf.table import IncompleteTable, Schema, read_table
 
-__all__ = ["MissCNF"]
+__all__ = ["MissCNF", "ORDERED", "ordered_graph"]
+
+ORDERED = "ordered"
+"""The graph in which each column depends on all before it, in the order of the table."""
 
 logger = logging.getLogger("misscnf")
 
@@ -40,7 +55,9 @@ class MissCNF(QueryMixin, BaseEstimator):
     """A causal normalizing flow, fitted to an incomplete table.
 
     Arguments:
-        graph: The causal graph, in any form that `CausalGraph.read` takes.
+        graph: The causal graph, in any form that `CausalGraph.read` takes; or "ordered", where
+            every column points to all later ones of the table: a model of the density, without a
+            causal claim.
         preset: "auto", "linear" or "paper", or `Settings`.
         kinds: What kind columns are, such as `{"stage": "ordinal"}`, "continuous" for all, or the
             path of a .json or .yaml file; the others are inferred from their values.
@@ -61,6 +78,8 @@ class MissCNF(QueryMixin, BaseEstimator):
         history_: A DataFrame with one row an epoch, log-densities in the user's units.
         chosen_: "network" or "linear".
         comparison_: The held-out gain of the network over the line, in nats a row, or None.
+        n_features_in_: The number of columns of the fitted table, used or not.
+        feature_names_in_: Their names, if they are all text; not there after an array.
 
     Example:
         >>> import numpy as np, pandas as pd
@@ -98,29 +117,33 @@ class MissCNF(QueryMixin, BaseEstimator):
 
     def fit(
         self,
-        df: Table,
-        y: None = None,
+        df: Table | ArrayLike,
+        y: object = None,
         *,
-        validation: float | Table = 0.1,
+        validation: float | Table | ArrayLike = 0.1,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> MissCNF:
         """Fits the flow to a table, NaN where a value is unknown.
 
         Arguments:
-            df: A DataFrame, or the path of a CSV or Parquet file.
+            df: A DataFrame, the path of a CSV or Parquet file, or an array, whose columns are
+                called x0, x1, ….
             y: Ignored; for scikit-learn's sake.
             validation: The share of rows to hold out, or another table of held-out rows. With
                 fewer than 20 held-out rows, the preset `auto` stays with the linear model.
             checkpoint: A directory that lets an interrupted fit go on to the same bits.
         """
-        if self.graph is None:
-            raise InputError("a causal graph is needed: MissCNF(graph), such as 'a -> b; b -> c'.")
-        graph = CausalGraph.read(self.graph)
+        frame = read_table(name_columns(df))
+        graph = self._read_graph(frame.columns)
         settings = preset_settings(self.preset, **(self.settings or {}))
         device = _device(self.device)
         if self.unseen not in ("error", "missing"):
             raise InputError(f"unseen is 'error' or 'missing'; got {self.unseen!r}.")
-        table = IncompleteTable.read(df, graph.nodes, kinds=self.kinds)
+        if len(frame) < 2:
+            raise InputError(
+                "the table has one row (n_samples=1), where nothing varies; give at least two."
+            )
+        table = IncompleteTable.read(frame, graph.nodes, kinds=self.kinds)
         kinds = table.schema.describe()
         if self.progress is not False:
             logger.info("The kinds of the columns:\n%s", kinds.to_string(index=False))
@@ -141,15 +164,45 @@ class MissCNF(QueryMixin, BaseEstimator):
             )
         self.graph_, self.schema_, self.settings_ = graph, table.schema, settings
         self.kinds_ = kinds
+        self._table = table  # for intervals; a saved model leaves it behind
         self.model_, self.chosen_ = (
             fitted.model.eval().requires_grad_(requires_grad=False),
             fitted.chosen,
         )
         self.comparison_ = fitted.comparison
         self.history_ = _history(fitted.history, shift)
-        self.feature_names_in_ = np.asarray(graph.nodes, dtype=object)
-        self.n_features_in_ = len(graph)
+        self._note_columns(frame.columns, named=isinstance(df, pd.DataFrame | str | os.PathLike))
         return self
+
+    def _read_graph(self, names: pd.Index) -> CausalGraph:
+        if self.graph is None:
+            raise InputError("a causal graph is needed: MissCNF(graph), such as 'a -> b; b -> c'.")
+        if isinstance(self.graph, str) and self.graph == ORDERED:
+            return ordered_graph(names)
+        return CausalGraph.read(self.graph)
+
+    def _note_columns(self, names: pd.Index, *, named: bool) -> None:
+        """Keeps what scikit-learn wants to know of the fitted table, as it wants to know it."""
+        self.n_features_in_ = len(names)
+        if named and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # of an earlier fit
+
+    def _named(self, df: Table | ArrayLike) -> Table:
+        """Returns new rows with the fitted table's names where they have none of them."""
+        self._graph()  # refuses a model that is not fitted
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = column_names(self.n_features_in_)
+            if isinstance(df, pd.DataFrame) and not set(names) & set(df.columns):
+                # Fitted to an array and asked with a frame: scikit-learn goes by position.
+                refuse_width(df.shape[1], len(names), type(self).__name__)
+                return df.set_axis(names, axis=1)
+        return name_columns(df, list(names), type(self).__name__)
+
+    def _read(self, df: Table | ArrayLike, *, keep_impossible: bool = False) -> IncompleteTable:
+        return super()._read(self._named(df), keep_impossible=keep_impossible)
 
     def _check_families(
         self, graph: CausalGraph, table: IncompleteTable, settings: Settings
@@ -167,11 +220,11 @@ class MissCNF(QueryMixin, BaseEstimator):
         logger.warning("%s", sentence[0].upper() + sentence[1:])
 
     def _split(
-        self, table: IncompleteTable, validation: float | Table
+        self, table: IncompleteTable, validation: float | Table | ArrayLike
     ) -> tuple[IncompleteTable, IncompleteTable | None]:
         if not isinstance(validation, int | float):
             held_out = IncompleteTable.read(
-                validation, table.nodes, table.schema, unseen=self.unseen
+                name_columns(validation), table.nodes, table.schema, unseen=self.unseen
             )
             return table, held_out
         if not 0.0 <= validation < 1.0:
@@ -192,6 +245,7 @@ class MissCNF(QueryMixin, BaseEstimator):
             "unseen": self.unseen,
             "chosen": self.chosen_,
             "comparison": self.comparison_,
+            "columns": self._columns(),
             "history": self.history_.to_dict(orient="list"),
         }
         save_model(folder, self.model_, about)
@@ -214,9 +268,53 @@ class MissCNF(QueryMixin, BaseEstimator):
         self.model_ = model.eval().requires_grad_(requires_grad=False)
         self.chosen_, self.comparison_ = about["chosen"], about["comparison"]
         self.history_ = pd.DataFrame(about["history"])
-        self.feature_names_in_ = np.asarray(model.graph.nodes, dtype=object)
-        self.n_features_in_ = len(model.graph)
+        names = about.get("columns", list(model.graph.nodes))
+        counted = isinstance(names, int)  # an array's columns have no names, only a number
+        self._note_columns(pd.Index(range(names) if counted else names), named=not counted)
         return self
+
+    def _columns(self) -> list[str] | int:
+        names = getattr(self, "feature_names_in_", None)
+        return self.n_features_in_ if names is None else list(names)
+
+    def __sklearn_tags__(self) -> Any:  # noqa: ANN401 - scikit-learn's Tags, new in 1.6
+        """Tells scikit-learn that holes are welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _more_tags(self) -> dict[str, bool]:
+        return {"allow_nan": True}  # scikit-learn before 1.6 asks here
+
+    def _repr_html_inner(self) -> str:
+        """Returns what a notebook shows: a fitted model's card, or scikit-learn's diagram."""
+        if not hasattr(self, "model_"):
+            return super()._repr_html_inner()
+        return card(repr(self), _facts(self), {"": self.kinds_})
+
+    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:  # not with sklearn.set_config(display="text")
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
+
+
+def ordered_graph(names: Sequence[str] | pd.Index) -> CausalGraph:
+    """Returns the graph in which each column depends on all before it."""
+    return CausalGraph.from_edges(itertools.combinations(names, 2), names)
+
+
+def _facts(model: MissCNF) -> dict[str, object]:
+    """Returns what is to be known of a fitted model at a glance."""
+    facts: dict[str, object] = {"graph": repr(model.graph_)}
+    if hasattr(model, "_table"):
+        shown = float(model._table.observed.double().mean())
+        facts["rows"] = f"{len(model._table)}, {100 * (1 - shown):.1f} % of their cells missing"
+    facts["mechanisms"] = f"{model.chosen_} (preset {model.settings_.preset!r})"
+    if model.comparison_ is not None:
+        gain, error = model.comparison_["gain"], model.comparison_["standard_error"]
+        facts["held-out gain over a line"] = f"{gain:.4f} ± {error:.4f} nats a row"
+    return facts
 
 
 def _device(name: str) -> torch.device:

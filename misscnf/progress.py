@@ -16,7 +16,46 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-__all__ = ["FitProgress"]
+__all__ = ["FitProgress", "StepProgress"]
+
+
+class StepProgress:
+    """Shows how many steps of something long are done; a watcher of `replicate_fit`.
+
+    Arguments:
+        what: What is counted.
+        show: Whether to show anything; None shows it where standard error is a terminal.
+    """
+
+    def __init__(self, what: str, *, show: bool | None) -> None:
+        self._bar = Progress(
+            TextColumn(what),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            disable=not (sys.stderr.isatty() if show is None else show),
+            transient=True,
+        )
+        self._task = self._bar.add_task(what, total=None)
+
+    def __enter__(self) -> StepProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Takes how many are done, and of how many."""
+        self._bar.update(self._task, total=total, completed=done)
 
 
 class FitProgress:

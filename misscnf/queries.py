@@ -21,16 +21,16 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import torch
-from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
 from misscnf.check import check
 from misscnf.draws import derive_generator
-from misscnf.effects import Effect, contrast, written
+from misscnf.effect_queries import EffectMixin, check_count
+from misscnf.effects import written
 from misscnf.elimination import Plan
 from misscnf.errors import InputError
 from misscnf.graph import CausalGraph
-from misscnf.interventions import Do, beyond_seen, held_values, read_clamps
+from misscnf.interventions import Do, held_values, read_clamps
 from misscnf.likelihood import RowLikelihood, observed_log_prob
 from misscnf.mechanisms import Rescaled
 from misscnf.posterior import draw_completions
@@ -47,7 +47,7 @@ Table = pd.DataFrame | str | os.PathLike[str]
 """A DataFrame, or the path of a CSV or Parquet file."""
 
 
-class QueryMixin:
+class QueryMixin(EffectMixin):
     """The questions. The class that mixes it in provides the four attributes."""
 
     graph_: CausalGraph
@@ -147,7 +147,7 @@ class QueryMixin:
             )
         if rows is None:
             raise InputError("sample needs a number of rows, or given= a table to complete.")
-        _check_count("rows", rows)
+        check_count("rows", rows)
         clamps = read_clamps(do, self._graph(), self.schema_, rows)
         self._warn_beyond(do)
         noise = self._noise(rows, seed, "sample")
@@ -181,40 +181,6 @@ class QueryMixin:
         touched = self.graph_.descendants(clamps)
         return self._frame(table, values, flat=draws is None, replaced=touched, exact=clamps)
 
-    def effect(
-        self,
-        outcome: str,
-        do: Do,
-        versus: Do | None = None,
-        *,
-        event: object = None,
-        draws: int = 100_000,
-        seed: int = 0,
-    ) -> Effect:
-        """Returns the contrast of two interventions, both arms with the same noise.
-
-        That is a difference of means, the risk difference, risk ratio and odds ratio of a binary
-        outcome, or the probability of each category (`misscnf.effects`).
-
-        Arguments:
-            outcome: The column.
-            do: Interventions of the first arm.
-            versus: Interventions of the second arm; none leaves the world as it is.
-            event: The level whose risk is compared; a binary outcome's higher one by default.
-            draws: Units that are averaged.
-            seed: Where randomness starts.
-        """
-        node = self._graph().index(outcome)
-        _check_count("draws", draws, least=2)
-        noise = self._noise(draws, seed, "effect")
-        arms = []
-        for arm in (do, versus):
-            clamps = read_clamps(arm, self.graph_, self.schema_, draws)
-            arms.append(self.model_.generate(noise, clamps)[:, node].numpy())
-        column = self.schema_.columns[node]
-        notes = self._warn_beyond(do, versus)
-        return contrast(column, do, versus or {}, (arms[0], arms[1]), event, notes)
-
     def impute(self, df: Table, draws: int = 5, *, seed: int = 0) -> pd.DataFrame:
         """Returns completed tables, with levels (draw, row); observed cells are untouched."""
         return self._complete(self._read(df), draws, {}, seed, flat=False)
@@ -235,7 +201,7 @@ class QueryMixin:
         self, table: IncompleteTable, draws: int, held: dict[int, Tensor], seed: int
     ) -> Tensor:
         """Returns completions of the rows, (draws, N, d)."""
-        _check_count("draws", draws)
+        check_count("draws", draws)
         values, observed = table.values.clone(), table.observed
         for node, clamp in held.items():
             values[:, node] = clamp
@@ -290,13 +256,6 @@ class QueryMixin:
         regions = report.regions.assign(**{"posterior share": shares})
         return FittedReport(replace(report, regions=regions), support, question)
 
-    def _warn_beyond(self, *arms: Do | None) -> tuple[str, ...]:
-        """Logs and returns what is to be known about interventions beyond what was seen."""
-        sentences = tuple(line for arm in arms for line in beyond_seen(arm, self.schema_))
-        for sentence in sentences:
-            logger.warning("%s", sentence)
-        return sentences
-
     def structural_model(self) -> StructuralModel:
         """Returns the model in the user's units, for what the questions above do not cover.
 
@@ -310,11 +269,6 @@ class QueryMixin:
         ]
         return StructuralModel(self.graph_, mechanisms)
 
-    def _graph(self) -> CausalGraph:
-        if not hasattr(self, "model_"):
-            raise NotFittedError("this MissCNF is not fitted yet; call fit(df) first.")
-        return self.graph_
-
     def _read(self, df: Table, *, keep_impossible: bool = False) -> IncompleteTable:
         return IncompleteTable.read(
             df,
@@ -324,11 +278,6 @@ class QueryMixin:
             keep_impossible=keep_impossible,
             require_all=False,
         )
-
-    def _noise(self, rows: int, seed: int, purpose: str) -> Tensor:
-        generator = derive_generator(seed, purpose)
-        shape = (rows, self.model_.noise_width)
-        return torch.randn(shape, generator=generator, dtype=torch.float64)
 
 
 def _conditional(joint: RowLikelihood, below: RowLikelihood) -> RowLikelihood:
@@ -341,8 +290,3 @@ def _conditional(joint: RowLikelihood, below: RowLikelihood) -> RowLikelihood:
         (joint.standard_error**2 + below.standard_error**2).sqrt(),
         torch.minimum(joint.effective_draws, below.effective_draws),
     )
-
-
-def _check_count(name: str, value: object, least: int = 1) -> None:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        raise InputError(f"{name} is a whole number of at least {least}; got {value!r}.")

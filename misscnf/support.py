@@ -28,6 +28,7 @@ from misscnf.check import Report
 from misscnf.columns import Column, Levels
 from misscnf.draws import derive_generator, normal_numbers
 from misscnf.mechanisms import Encoding
+from misscnf.notebook import card
 from misscnf.structural import Clamp, StructuralModel
 from misscnf.table import IncompleteTable, Schema
 
@@ -69,6 +70,17 @@ class FittedReport:
         said = self.warnings or ("no family leaves what the rows reveal of it.",)
         lines = [self.report.summary(), f"After the fit, {self.question}:"]
         return "\n".join([*lines, *(f"  {sentence}" for sentence in said)])
+
+    def _repr_html_(self) -> str:
+        title, facts = self.report.glance()
+        shown = self.support[["node", "parents", "rows revealed", "share outside"]]
+        tables = {
+            "": self.report.families(),
+            f"after the fit, {self.question}": shown.assign(
+                parents=shown["parents"].map(", ".join)
+            ),
+        }
+        return card(title, facts, tables, self.warnings, state="good" if self.ok else "bad")
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values, for JSON."""

@@ -30,6 +30,32 @@ def gaussian_log_prob(model, x, observed):
     return -0.5 * (square + torch.logdet(part) + len(seen) * LOG_TWO_PI)
 
 
+def gaussian_total(model, values, observed):
+    """Σ log p(x_O) of rows by the dense marginal, with its gradient."""
+    d = len(model.graph)
+    forms = model.linear_forms()
+    rows = []
+    for i, form in enumerate(forms):
+        row = torch.zeros(d)
+        rows.append(row.index_put((torch.tensor(model.graph.parents[i]).long(),), form.weights))
+    total = torch.linalg.inv(torch.eye(d) - torch.stack(rows))
+    mean = total @ torch.stack([form.intercept for form in forms])
+    covariance = total @ torch.diag(torch.stack([form.scale for form in forms]) ** 2) @ total.T
+    answer = torch.zeros(())
+    for pattern in observed.unique(dim=0):
+        seen = pattern.nonzero()[:, 0]
+        if not len(seen):
+            continue
+        here = (observed == pattern).all(1)
+        part = covariance[seen][:, seen]
+        away = values[here][:, seen] - mean[seen]
+        square = (away * torch.linalg.solve(part, away.T).T).sum()
+        answer = answer - 0.5 * (
+            square + int(here.sum()) * (torch.logdet(part) + len(seen) * LOG_TWO_PI)
+        )
+    return answer
+
+
 def gaussian_conditional(model, x, observed):
     """Mean and covariance of all unobserved nodes of one row given the observed ones."""
     mean, covariance = gaussian_moments(model)

@@ -11,7 +11,6 @@ proved: it is a statement on regions that hold enough rows to be seen.
 
 from __future__ import annotations
 
-import html
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from misscnf.check.little import LittleTest
 from misscnf.check.loss import Explained
 from misscnf.check.summary import write_summary
 from misscnf.graph import CausalGraph
+from misscnf.notebook import card
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -157,9 +157,31 @@ class Report:
         return f"Report({self.rows} rows, {len(self.nodes)} families, {state})"
 
     def _repr_html_(self) -> str:
-        colour = "#009e73" if self.ok else "#d55e00"
-        text = html.escape(self.summary())
-        return f'<pre style="border-left:4px solid {colour};padding-left:1em">{text}</pre>'
+        title, facts = self.glance()
+        return card(title, facts, {"": self.families()}, state="good" if self.ok else "bad")
+
+    def glance(self) -> tuple[str, dict[str, str]]:
+        """Returns the report in a title and a few facts; `summary` has all of it."""
+        asked = "all families" if self.effect is None else f"the effect {' → '.join(self.effect)}"
+        state = (
+            f"not guaranteed for {', '.join(self.uncovered)}"
+            if self.uncovered
+            else "nothing in these rows speaks against it"
+        )
+        facts = {
+            "rows": f"{self.rows}, {self.usage['rows'].iloc[0]} of them complete",
+            "patterns of holes": f"{len(self.patterns)}",
+            "family positivity": state,
+            "complete rows": self.full_pattern_sentence,
+            "please ask": "\n".join(hole.question for hole in self.structural_holes),
+        }
+        title = f"What the holes leave identified: {asked}"
+        return title, {name: told for name, told in facts.items() if told}
+
+    def families(self) -> pd.DataFrame:
+        """Returns what a person reads of `nodes`."""
+        shown = self.nodes[["node", "parents", "rows whole", "status", "sentence"]]
+        return shown.assign(parents=shown["parents"].map(", ".join))
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:

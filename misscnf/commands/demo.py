@@ -6,7 +6,6 @@ report are left in a folder, so that every other verb can be tried on them.
 
 from __future__ import annotations
 
-import inspect
 import time
 from json import dumps
 from pathlib import Path
@@ -72,18 +71,18 @@ def demo(
 
 
 def _ask(model: MissCNF, df: pd.DataFrame, seed: int) -> Effect:
-    """Returns the effect of quitting, with an interval where this version has them."""
+    """Returns the effect of quitting, with its interval."""
     from misscnf.nhefs import OUTCOME, TREATMENT
 
-    has_intervals = "interval" in inspect.signature(model.effect).parameters
-    given: dict[str, Any] = {"interval": LEVEL, "data": df} if has_intervals else {}
-    return model.effect(OUTCOME, do={TREATMENT: 1}, versus={TREATMENT: 0}, seed=seed, **given)
+    return model.effect(
+        OUTCOME, do={TREATMENT: 1}, versus={TREATMENT: 0}, interval=LEVEL, data=df, seed=seed
+    )
 
 
 def _leave_files(model: MissCNF, df: pd.DataFrame, out: str) -> None:
     """Writes table, graph, kinds, model and page, for the other verbs to be tried on."""
     from misscnf.commands.outputs import staged_folder, write_files, write_tables
-    from misscnf.commands.report import can_report, write_page
+    from misscnf.commands.report import write_page
     from misscnf.nhefs import OUTCOME, TREATMENT
 
     folder = Path(out)
@@ -99,8 +98,7 @@ def _leave_files(model: MissCNF, df: pd.DataFrame, out: str) -> None:
     )
     with staged_folder(str(folder / "model")) as place:
         model.save(place)
-    if can_report():
-        write_page(model, df, str(folder / "report.html"), (TREATMENT, OUTCOME))
+    write_page(model, df, str(folder / "report.html"), (TREATMENT, OUTCOME))
 
 
 def _beside(answer: Effect) -> str:

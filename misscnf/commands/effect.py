@@ -7,8 +7,6 @@ value; all of them share their noise.
 from __future__ import annotations
 
 import dataclasses
-import inspect
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,10 +18,8 @@ from misscnf.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from misscnf.cells import Label
     from misscnf.commands.arguments import Arm
     from misscnf.effects import Effect
-    from misscnf.estimator import MissCNF
 
 __all__ = ["effect", "effect_to_dict"]
 
@@ -44,11 +40,14 @@ def effect(
         float | None, option("--interval", "An interval of this level, such as 0.95.", "LEVEL")
     ] = None,
     data: Annotated[
-        str | None, option("--data", "The table of the fit, for intervals and groups.", "FILE")
+        str | None, option("--data", "The table of the fit, which intervals need.", "FILE")
     ] = None,
     where: Annotated[
         str | None, option("--where", "Only within a group, such as 'age > 60'.", "CONDITION")
     ] = None,
+    treated: Annotated[
+        bool, typer.Option("--treated", help="Only those who take what --do holds by themselves.")
+    ] = False,
     event: Annotated[
         str | None, option("--event", "The level whose risk is compared.", "LEVEL")
     ] = None,
@@ -68,49 +67,33 @@ def effect(
         fitted.graph_.index(on)
     arm, name, grid = read_values(do, "--do", fitted)
     against = read_arm(versus, "--versus", fitted)
-    given = {
-        "interval": interval,
-        "data": None if data is None else read_model_rows(data, fitted),
+    if interval is not None and data is None:
+        raise InputError("--interval needs --data, the table that the model was fitted to.")
+    if treated and name is not None:
+        raise InputError(f"--treated is for one value of {name}, not for a grid.")
+    given: dict[str, Any] = {
+        "versus": against or None,
         "where": where,
         "event": read_event(event, on, fitted),
-        "draws": draws,
+        "interval": interval,
+        "data": None if data is None else read_model_rows(data, fitted),
+        "seed": seed,
     }
-    ask = _question(fitted, on, against, given, seed)
-    if name is None:
-        answer = ask(arm)
-        if json:
-            print_json(effect_to_dict(answer))
+    if draws is not None:
+        given["draws"] = draws
+    fitted.progress = False if quiet else None
+    blamed = next((f"--{key}" for key in ("where", "event") if given[key] is not None), "--do")
+    with naming(blamed):
+        if name is None:
+            answer = fitted.effect(on, arm, treated=treated, **given)
+            shown = effect_to_dict(answer) if json else str(answer)
         else:
-            typer.echo(answer)
-        return
-    answers = [ask({**arm, name: value}) for value in grid]
+            curve = fitted.curve(on, name, grid, do=arm, **given)
+            shown = _curve_to_dict(on, name, curve) if json else _curve(on, name, against, curve)
     if json:
-        print_json({"outcome": on, "along": name, "curve": list(map(effect_to_dict, answers))})
+        print_json(shown)
     else:
-        table = _curve(name, grid, answers)
-        typer.echo(_head(answers[0], name))
-        typer.echo(table.to_string(index=False, float_format=lambda number: f"{number:.4g}"))
-
-
-def _question(
-    model: MissCNF, on: str, versus: Arm, given: dict[str, Any], seed: int
-) -> Callable[[Arm], Effect]:
-    """Returns the question that the options ask, of any first arm."""
-    from misscnf.commands.inputs import naming
-
-    wanted = {key: value for key, value in given.items() if value is not None}
-    known = inspect.signature(model.effect).parameters
-    for key in wanted:
-        if key not in known:
-            raise InputError(f"--{key}: this version of misscnf has no such effects yet.")
-
-    blamed = next((f"--{key}" for key in ("where", "interval", "event") if key in wanted), "--do")
-
-    def ask(do: Arm) -> Effect:
-        with naming(blamed, *(f"--{key}" for key in wanted)):
-            return model.effect(on, do=do, versus=versus or None, seed=seed, **wanted)
-
-    return ask
+        typer.echo(shown)
 
 
 def effect_to_dict(effect: Effect) -> dict[str, Any]:
@@ -120,36 +103,19 @@ def effect_to_dict(effect: Effect) -> dict[str, Any]:
     return {**found, "lower": lower, "upper": upper}
 
 
-def _head(effect: Effect, name: str) -> str:
+def _curve_to_dict(on: str, name: str, curve: pd.DataFrame) -> dict[str, Any]:
+    return {"outcome": on, "along": name, "curve": curve.to_dict(orient="records")}
+
+
+def _curve(on: str, name: str, against: Arm, curve: pd.DataFrame) -> str:
+    """Returns a heading, and a line a value of the grid."""
     from misscnf.effects import written
 
-    versus = written(effect.versus) if effect.versus else "no intervention"
-    return (
-        f"{effect.outcome} along {name}: the mean under each intervention, and the "
-        f"{effect.measure} versus {versus}"
+    versus = written(against) if against else "no intervention"
+    table = curve.to_string(index=False, float_format=lambda number: f"{number:.4g}")
+    measure = curve.attrs["measure"]
+    what = "the mean" if measure == "mean difference" else "the risk"
+    head = (
+        f"{on} along {name}: {what} under each value, and the estimate ({measure}) versus {versus}"
     )
-
-
-def _curve(name: str, grid: list[Label], answers: list[Effect]) -> pd.DataFrame:
-    """Returns a line a value of the grid."""
-    import pandas as pd
-
-    if answers[0].estimate is None:
-        return pd.concat(
-            [
-                answer.probabilities.assign(**{name: value})[[name, "level", "do", "difference"]]
-                for value, answer in zip(grid, answers, strict=True)
-                if answer.probabilities is not None
-            ]
-        )
-    columns: dict[str, list[Any]] = {
-        name: list(grid),
-        "mean": [answer.mean for answer in answers],
-        "estimate": [answer.estimate for answer in answers],
-    }
-    if answers[0].interval is None:
-        columns["standard_error"] = [answer.standard_error for answer in answers]
-    else:
-        columns["lower"] = [answer.interval[0] for answer in answers if answer.interval]
-        columns["upper"] = [answer.interval[1] for answer in answers if answer.interval]
-    return pd.DataFrame(columns)
+    return f"{head}\n{table}"

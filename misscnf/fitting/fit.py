@@ -122,7 +122,7 @@ def fit_model(
         comparison["standard_error"],
     )
     return replace(
-        _only_line(fit_line(graph, domains, *everything)),
+        _only_line(fit_line(graph, domains, *everything, start=line.model)),
         history=history,
         comparison=comparison,
     )

@@ -68,7 +68,11 @@ def linear_model(graph: CausalGraph, line: LinearFit) -> StructuralModel:
 
 
 def fit_line(
-    graph: CausalGraph, domains: Sequence[Domain], values: Tensor, observed: Tensor
+    graph: CausalGraph,
+    domains: Sequence[Domain],
+    values: Tensor,
+    observed: Tensor,
+    start: StructuralModel | None = None,
 ) -> Line:
     """Fits the linear model to all rows.
 
@@ -77,6 +81,8 @@ def fit_line(
         domains: The domain of each node.
         values: (N, d), with finite numbers in the holes.
         observed: (N, d).
+        start: A linear model close by, such as the fit to most of these rows; without it, each
+            node starts from its own fit. It is left as it is.
     """
     if not any(domain.discrete for domain in domains):
         fit = fit_linear(graph, values, observed)
@@ -85,7 +91,10 @@ def fit_line(
     model = Shape(hidden=()).build_model(graph, domains).double()
     plan = Plan.make(graph, observed)
     for node in range(len(graph)):
-        _fit_node(model, node, domains[node], values, observed)
+        if start is None:
+            _fit_node(model, node, domains[node], values, observed)
+        else:
+            model.mechanism(node).start_from(start.mechanism(node))
     result = _maximise(model, lambda: _all_rows(model, values, plan))
     flat = float(np.abs(result.jac).max()) < FLAT
     return Line(model, -float(result.fun), int(result.nit), bool(result.success) or flat)

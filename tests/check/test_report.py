@@ -145,7 +145,7 @@ def test_the_picture_and_the_html_are_made(partly, figure_2):
         figure = report.plot()
         figure.canvas.draw()
         assert len(figure.axes) >= 2
-        assert report._repr_html_().startswith("<pre")
+        assert report._repr_html_().startswith("<div")
     assert "not guaranteed: y" in repr(partly)
 
 

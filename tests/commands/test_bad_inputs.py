@@ -267,6 +267,23 @@ CASES = {
     "interval beyond 1": Case(
         f"{EFFECT} --do t=1 --interval 1.5", f"{EFFECT} --do t=1", "--interval is a share"
     ),
+    "interval without its table": Case(
+        f"{EFFECT} --do t=1 --interval 0.9",
+        f"{EFFECT} --do t=1 --interval 0.9 --data data.csv",
+        "--interval needs --data",
+    ),
+    "group of no sense": Case(
+        f"{EFFECT} --do t=1 --where age>>3", f"{EFFECT} --do t=1 --where age>3", "--where"
+    ),
+    "group of nobody": Case(
+        f"{EFFECT} --do t=1 --where age>9999", f"{EFFECT} --do t=1 --where age>3", "--where"
+    ),
+    "treated by a number": Case(
+        f"{EFFECT} --do dose=1 --treated", f"{EFFECT} --do t=1 --treated", "on the treated"
+    ),
+    "treated along a grid": Case(
+        f"{EFFECT} --do dose=1:3:1 --treated", f"{EFFECT} --do dose=1:3:1", "--treated"
+    ),
     "no draws": Case(
         "impute model data.csv --draws 0", "impute model data.csv --draws 1", "'--draws'"
     ),

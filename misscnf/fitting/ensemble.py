@@ -1,0 +1,186 @@
+r"""Replicates of a trained fit: B networks at once, each on its own weights of the rows.
+
+The weighted (Bayesian) bootstrap: replicate b maximises Σ_rows w_row^b log p_θ(x_O) with
+w ~ Exp(1), on the particle likelihood of the fit (`particles`). It starts where the fit started,
+from the line and random hidden layers of its own, and follows the same schedule, averaging and
+choice of the best epoch, so that its spread is that of the whole procedure. The B sets of
+parameters are stacked and trained together: an optimiser that works element by element does not
+mix them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, stack_module_state, vmap
+
+from misscnf.draws import derive_generator
+from misscnf.fitting.particles import LogFactor, LogProb, Particles
+from misscnf.fitting.schedule import make_schedule
+from misscnf.fitting.settings import Settings
+from misscnf.structural import StructuralModel
+
+__all__ = ["Ensemble", "EpochWatcher", "train_ensemble"]
+
+EVALUATIONS_AT_ONCE = 400_000
+"""Of one mechanism, over replicates, rows and completions: bounds the memory of a step."""
+
+Parameters = dict[str, Tensor]
+EpochWatcher = Callable[[int, int], None]
+"""Takes how many epochs are done, and of how many."""
+
+
+class Ensemble:
+    """B sets of parameters of one structural model.
+
+    Arguments:
+        models: The B models, of the same shape.
+    """
+
+    def __init__(self, models: Sequence[StructuralModel]) -> None:
+        self.size = len(models)
+        self.shells: list[LogProb] = []
+        self.parameters: list[Parameters] = []
+        """Of each node, by name, with the replicates along the first axis."""
+        for node in range(len(models[0].graph)):
+            shells = [LogProb(model.mechanism(node)) for model in models]
+            stacked, _ = stack_module_state(shells)
+            self.shells.append(shells[0])
+            self.parameters.append(
+                {name: tensor.detach().requires_grad_() for name, tensor in stacked.items()}
+            )
+
+    def log_factor(self, parameters: list[Parameters]) -> LogFactor:
+        """Returns log φ as a function of node, own values and parents, for all replicates."""
+
+        def evaluate(node: int, own: Tensor, parents: Tensor) -> Tensor:
+            def one(mine: Parameters) -> Tensor:
+                found: Tensor = functional_call(self.shells[node], mine, (own, parents))
+                return found
+
+            return vmap(one)(parameters[node])
+
+        return evaluate
+
+    def write(self, parameters: list[Parameters], models: Sequence[StructuralModel]) -> None:
+        """Writes each replicate's parameters into a model of its own."""
+        with torch.no_grad():
+            for node, stacked in enumerate(parameters):
+                for replicate, model in enumerate(models):
+                    shell = LogProb(model.mechanism(node))
+                    for name, parameter in shell.named_parameters():
+                        parameter.copy_(stacked[name][replicate])
+
+
+def train_ensemble(
+    models: Sequence[StructuralModel],
+    particles: Particles,
+    rows: tuple[Tensor, Tensor],
+    weights: Tensor,
+    settings: Settings,
+    seed: int,
+    watch: EpochWatcher | None = None,
+) -> None:
+    """Trains all models in place, each on its own weights of the rows.
+
+    Arguments:
+        models: The starting points, B of them, in the precision of the particles.
+        particles: The likelihood near the fit.
+        rows: Which rows to learn from, and which choose the best epoch (maybe none).
+        weights: (B, N).
+        settings: How the fit was trained.
+        seed: Where randomness starts.
+        watch: Called after each epoch.
+    """
+    training = _Training(models, particles, rows, weights, settings, seed)
+    for epoch in range(settings.epochs):
+        training.run_epoch(epoch)
+        if watch is not None:
+            watch(epoch + 1, settings.epochs)
+    training.ensemble.write(training.result(), models)
+
+
+class _Training:
+    """Stacked parameters on their way: now, averaged, and the best of each replicate."""
+
+    def __init__(
+        self,
+        models: Sequence[StructuralModel],
+        particles: Particles,
+        rows: tuple[Tensor, Tensor],
+        weights: Tensor,
+        settings: Settings,
+        seed: int,
+    ) -> None:
+        self.ensemble, self.particles, self.weights = Ensemble(models), particles, weights
+        (self.train, self.held_out), self.settings, self.seed = rows, settings, seed
+        self.now = self.ensemble.parameters
+        self.optimiser = torch.optim.AdamW(
+            [tensor for node in self.now for tensor in node.values()],
+            lr=settings.learning_rate,
+            weight_decay=0.0,
+            fused=True,
+        )
+        self.batch = settings.batch_for(len(self.train))
+        steps = settings.epochs * math.ceil(len(self.train) / self.batch)
+        self.schedule = make_schedule(settings.schedule, settings.learning_rate, steps)
+        self.averaged, self.best = _copy(self.now), _copy(self.now)
+        self.highest = weights.new_full((len(models),), -math.inf)
+        self.step = 0
+
+    def run_epoch(self, epoch: int) -> None:
+        """Visits every row once, in an order of its own; keeps what held-out rows like best."""
+        shuffle = derive_generator(self.seed, "shuffle replicates", epoch)
+        order = self.train[torch.randperm(len(self.train), generator=shuffle)]
+        for rows in order.split(self.batch):
+            self._step(rows)
+        if len(self.held_out):
+            self._keep_best()
+
+    def result(self) -> list[Parameters]:
+        """Returns the parameters that a fit with these settings ends with."""
+        return self.best if self.settings.keep_best and len(self.held_out) else self.averaged
+
+    def _step(self, rows: Tensor) -> None:
+        self.optimiser.zero_grad(set_to_none=True)
+        for piece in self._pieces(rows):
+            log_prob = self._log_prob(piece, self.now)
+            (-(self.weights[:, piece] * log_prob).sum() / len(rows)).backward()
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.schedule.rate(self.step)
+        self.optimiser.step()
+        self.step += 1
+        rate = self.settings.averaging
+        share = 1.0 if rate is None else max(1.0 - rate, 1.0 / (1.0 + self.step))
+        for averaged, now in zip(self.averaged, self.now, strict=True):
+            for name, tensor in averaged.items():
+                tensor.lerp_(now[name].detach(), share)
+
+    @torch.no_grad()
+    def _keep_best(self) -> None:
+        found = torch.zeros_like(self.highest)
+        for piece in self._pieces(self.held_out):
+            found += (self.weights[:, piece] * self._log_prob(piece, self.averaged)).sum(1)
+        self.schedule.observe(float(found.mean()) / len(self.held_out))
+        better = found > self.highest
+        self.highest = torch.where(better, found, self.highest)
+        for best, averaged in zip(self.best, self.averaged, strict=True):
+            for name, tensor in best.items():
+                tensor[better] = averaged[name][better]
+
+    def _log_prob(self, rows: Tensor, parameters: list[Parameters]) -> Tensor:
+        return self.particles.log_prob(rows, self.ensemble.log_factor(parameters))
+
+    def _pieces(self, rows: Tensor) -> tuple[Tensor, ...]:
+        return rows.split(
+            max(1, EVALUATIONS_AT_ONCE // (self.ensemble.size * self.particles.count))
+        )
+
+
+def _copy(parameters: list[Parameters]) -> list[Parameters]:
+    return [
+        {name: tensor.detach().clone() for name, tensor in node.items()} for node in parameters
+    ]

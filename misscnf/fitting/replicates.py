@@ -1,0 +1,83 @@
+r"""Replicates of a fit: what it might have been, had other rows been drawn.
+
+The sampling error of any answer is its spread over replicates of the fit on weighted rows (the
+Bayesian bootstrap, Rubin 1981): Newton steps where the fit is linear (`one_step`), networks
+trained together where it is not (`ensemble`). Neither solves an integral again: both use a few
+completions of each row by the fit (`particles`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from misscnf.domains import Domain
+from misscnf.draws import derive_generator
+from misscnf.fitting.ensemble import EpochWatcher, train_ensemble
+from misscnf.fitting.fit import build_model
+from misscnf.fitting.line import fit_line
+from misscnf.fitting.one_step import one_step_replicates
+from misscnf.fitting.particles import Particles
+from misscnf.fitting.settings import Settings
+from misscnf.structural import StructuralModel
+
+__all__ = ["bootstrap_weights", "replicate_fit"]
+
+NETWORKS, LINES = 16, 100
+"""How many replicates by default: the interval's t has one degree of freedom fewer."""
+COMPLETIONS_OF_NETWORKS, COMPLETIONS_OF_LINES = 16, 32
+HELD_OUT = 0.1
+
+
+def bootstrap_weights(count: int, rows: int, seed: int) -> Tensor:
+    """Returns Exp(1) weights of the rows for each replicate, with mean one, (count, rows)."""
+    generator = derive_generator(seed, "bootstrap")
+    weights = torch.empty(count, rows, dtype=torch.float64).exponential_(generator=generator)
+    return weights / weights.mean(1, keepdim=True)
+
+
+def replicate_fit(
+    model: StructuralModel,
+    chosen: str,
+    domains: Sequence[Domain],
+    rows: tuple[Tensor, Tensor],
+    settings: Settings,
+    *,
+    seed: int = 0,
+    count: int | None = None,
+    watch: EpochWatcher | None = None,
+) -> list[StructuralModel]:
+    """Returns models that differ from a fit by its sampling error, in double precision.
+
+    Arguments:
+        model: The fit.
+        chosen: "linear" or "network".
+        domains: What the values of each node can be.
+        rows: Values (N, d) and observed (N, d) of the table of the fit.
+        settings: How the fit was trained.
+        seed: Where randomness starts.
+        count: How many; None for 16 networks or 100 lines.
+        watch: Called after each epoch, where networks are trained.
+    """
+    linear = chosen == "linear"
+    count = count or (LINES if linear else NETWORKS)
+    completions = COMPLETIONS_OF_LINES if linear else COMPLETIONS_OF_NETWORKS
+    weights = bootstrap_weights(count, len(rows[0]), seed)
+    generator = derive_generator(seed, "particles")
+    particles = Particles.draw(model, *rows, completions, generator)
+    if linear:
+        return one_step_replicates(model, particles, weights)
+    line = fit_line(model.graph, domains, *rows).model if settings.linear_start else None
+    models = []
+    for replicate in range(count):
+        start = build_model(model.graph, domains, settings.shape, line)
+        start.initialise(derive_generator(seed, "replicate", replicate))
+        models.append(start.float())
+    order = torch.randperm(len(particles), generator=derive_generator(seed, "held out"))
+    held_out = int(HELD_OUT * len(order))
+    split = order[held_out:], order[:held_out]
+    single = particles.to(torch.float32)
+    train_ensemble(models, single, split, weights.float(), settings, seed, watch)
+    return [found.double().eval().requires_grad_(requires_grad=False) for found in models]
