@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test lint format bench clean
+.PHONY: setup demo test lint format bench clean screenshots
 
 setup: $(READY)
 
@@ -14,7 +14,7 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 demo: setup
-	$(BIN)/python examples/demo.py
+	$(BIN)/misscnf demo
 
 test: setup
 	$(BIN)/python -m pytest -n 2
@@ -38,6 +38,11 @@ bench: setup
 	$(BIN)/python benchmarks/check_speed.py
 	$(BIN)/python benchmarks/check_calibration.py
 	$(BIN)/python benchmarks/mixed_bias.py
+	$(BIN)/python benchmarks/interval_coverage.py
+
+# The pictures of a report in docs/; needs Chromium.
+screenshots: setup
+	$(BIN)/python docs/screenshots.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

@@ -99,10 +99,10 @@ def _holds(where: Where, frame: pd.DataFrame) -> Tensor:
             f"where {where!r} cannot be worked out ({error}); expected a condition on columns, "
             f"such as 'age > 60'."
         ) from error
-    mask = np.asarray(found)
-    if mask.shape != (len(frame),) or mask.dtype != np.bool_:
+    holds = np.asarray(found)
+    if holds.shape != (len(frame),) or holds.dtype != np.bool_:
         raise InputError(
             f"where {where!r} does not say yes or no for each row; expected a condition on "
             f"columns, such as 'age > 60'."
         )
-    return torch.from_numpy(mask.copy())
+    return torch.from_numpy(holds.copy())

@@ -181,9 +181,36 @@ class QueryMixin(EffectMixin):
         touched = self.graph_.descendants(clamps)
         return self._frame(table, values, flat=draws is None, replaced=touched, exact=clamps)
 
-    def impute(self, df: Table, draws: int = 5, *, seed: int = 0) -> pd.DataFrame:
-        """Returns completed tables, with levels (draw, row); observed cells are untouched."""
-        return self._complete(self._read(df), draws, {}, seed, flat=False)
+    def impute(
+        self,
+        df: Table,
+        draws: int = 5,
+        *,
+        proper: bool = False,
+        data: Table | None = None,
+        seed: int = 0,
+    ) -> pd.DataFrame:
+        """Returns completed tables, with levels (draw, row); observed cells are untouched.
+
+        Arguments:
+            df: Rows with holes.
+            draws: Completed tables.
+            proper: Whether each table comes from another replicate of the fit, so that the tables
+                differ by what the fit does not know too. Pooled standard errors are right only
+                then (Rubin 1987); it costs what an interval costs.
+            data: The table of the fit, where the model was loaded from disk and `proper` needs it.
+            seed: Where randomness starts.
+        """
+        table = self._read(df)
+        if not proper:
+            return self._complete(table, draws, {}, seed, flat=False)
+        check_count("draws", draws)
+        models = self._replicates(0.5, data, None)
+        parts = [
+            self._draw(table, 1, {}, seed, models[draw % len(models)], draw)
+            for draw in range(draws)
+        ]
+        return self._frame(table, torch.cat(parts), flat=False, replaced=(), exact=())
 
     def _complete(
         self,
@@ -198,7 +225,13 @@ class QueryMixin(EffectMixin):
         return self._frame(table, values, flat=flat, replaced=held, exact=held)
 
     def _draw(
-        self, table: IncompleteTable, draws: int, held: dict[int, Tensor], seed: int
+        self,
+        table: IncompleteTable,
+        draws: int,
+        held: dict[int, Tensor],
+        seed: int,
+        model: StructuralModel | None = None,
+        *purpose: int,
     ) -> Tensor:
         """Returns completions of the rows, (draws, N, d)."""
         check_count("draws", draws)
@@ -206,9 +239,8 @@ class QueryMixin(EffectMixin):
         for node, clamp in held.items():
             values[:, node] = clamp
         plan = Plan.make(self.graph_, observed, clamped=held)
-        return draw_completions(
-            self.model_, values, plan, draws, derive_generator(seed, "posterior")
-        )
+        generator = derive_generator(seed, "posterior", *purpose)
+        return draw_completions(model or self.model_, values, plan, draws, generator)
 
     def _frame(
         self,

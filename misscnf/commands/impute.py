@@ -26,6 +26,10 @@ def impute(
     wide: Annotated[
         bool, typer.Option("--wide", help="A file for each table: name-1.csv, name-2.csv, …")
     ] = False,
+    proper: Annotated[
+        bool,
+        typer.Option("--proper", help="Each table from a replicate of the fit to DATA, to pool."),
+    ] = False,
     original: Annotated[
         bool, typer.Option("--original", help="Also the rows as they came, with .imp 0.")
     ] = False,
@@ -49,7 +53,10 @@ def impute(
     fitted = open_model(model)
     frame = read_model_rows(data, fitted)
     with naming(shown(data)):
-        table = carry_along(frame, fitted.impute(frame, draws, seed=seed))
+        data_of_fit = frame if proper else None
+        fitted.progress = False if quiet else None
+        completed = fitted.impute(frame, draws, proper=proper, data=data_of_fit, seed=seed)
+        table = carry_along(frame, completed)
         long = number_rows(table, ".imp", draws)
     if wide:
         write_tables(_files(table, out, draws), json=json)

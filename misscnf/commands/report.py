@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +14,9 @@ if TYPE_CHECKING:
 
     from misscnf.estimator import MissCNF
 
-__all__ = ["report", "can_report", "write_page"]
+__all__ = ["report", "write_page"]
+
+LEVEL = 0.95
 
 
 @in_a_sentence
@@ -26,11 +26,14 @@ def report(
     *,
     out: Annotated[str, option("--out", "The page, such as report.html.", "FILE")],
     effect: Annotated[str | None, option("--effect", "The effect to open with.", "T:Y")] = None,
+    interval: Annotated[
+        float, option("--interval", "Intervals of this level; 0 leaves them out.", "LEVEL")
+    ] = LEVEL,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Write a page with the answer, and how far to trust it."""
-    from misscnf.commands.arguments import read_pair
+    from misscnf.commands.arguments import check_share, read_pair
     from misscnf.commands.inputs import naming, open_model, read_model_rows, shown
     from misscnf.commands.notices import say
     from misscnf.commands.outputs import check_target, print_json
@@ -38,32 +41,32 @@ def report(
     if Path(out).suffix.lower() not in (".html", ".htm"):
         raise InputError(f"--out {out!r}: a report is an .html file.")
     check_target(out)
-    if not can_report():
-        raise InputError("report: this version of misscnf does not write reports yet.")
+    level = interval or None
+    check_share(level, "--interval")
     fitted = open_model(model)
     pair = read_pair(effect)
     with naming(f"--effect {effect}"):
         for name in pair or ():
             fitted.graph_.index(name)
     frame = read_model_rows(data, fitted)
+    fitted.progress = False if quiet else None
     with naming(shown(data)):
-        write_page(fitted, frame, out, pair)
+        write_page(fitted, frame, out, pair, level)
     say(f"wrote {out}")
     if json:
         print_json({"report": out})
 
 
-def can_report() -> bool:
-    """Whether this version writes reports."""
-    return importlib.util.find_spec("misscnf.report") is not None
-
-
 def write_page(
-    model: MissCNF, frame: pd.DataFrame, out: str, effect: tuple[str, str] | None
+    model: MissCNF,
+    frame: pd.DataFrame,
+    out: str,
+    effect: tuple[str, str] | None,
+    interval: float | None = LEVEL,
 ) -> None:
     """Writes the page, whole or not at all."""
     from misscnf.commands.outputs import staged
+    from misscnf.report import write_report
 
-    write = importlib.import_module("misscnf.report").write_report
     with staged(out) as path:
-        write(model, frame, path, effect=effect)
+        write_report(model, frame, path, effect=effect, interval=interval)

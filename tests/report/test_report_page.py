@@ -1,0 +1,279 @@
+"""What a page says is what the model and the table say, section by section."""
+
+import html
+import re
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+from small_tables import EVIL, MONEY
+
+import misscnf
+from misscnf import InputError, MissCNF
+from misscnf.report import write_report
+from misscnf.report.asking import open_question
+from misscnf.report.groups import forest_lines
+
+SECTIONS = [
+    "trust",
+    "effects",
+    "holes",
+    "positivity",
+    "graph",
+    "fit",
+    "checks",
+    "inventory",
+    "again",
+]
+
+
+def anchors(page):
+    return [dict(attributes)["id"] for tag, attributes in page.tags if tag == "h2"]
+
+
+# ----------------------------------------------------------------------------------- the answer
+
+
+def test_the_sections_come_in_the_order_of_a_reader(answered):
+    assert anchors(answered) == SECTIONS
+    assert answered.text.index("If everybody had") < answered.text.index("How far to trust it")
+
+
+def test_the_answer_is_the_models(answered):
+    effect = answered.model.effect(
+        "y", {"t": 1}, {"t": 0}, interval=0.95, replicates=5, data=answered.df, draws=20_000
+    )
+    figure = float(re.search(r'class="figure">\+([\d.]+)<', answered.html)[1])
+    ends = re.search(r"95 % interval ([\d.]+) to ([\d.]+)", answered.text).groups()
+    assert figure == pytest.approx(effect.estimate, abs=0.01)
+    assert [float(end) for end in ends] == pytest.approx(effect.interval, abs=0.01)
+    assert "If everybody had t = 1 rather than 0, the mean of y would be" in answered.text
+
+
+def test_effects_in_groups_are_the_models(mixed):
+    model, df = mixed
+    table = model._read(df)
+    question = open_question(model, table, df, ("t", "stage"), None, None, 0)
+    found = {(line.heading, line.label): line.answer for line in forest_lines(question, table)}
+    asked = {"event": question.event, "draws": 5_000}
+    for (heading, label), where in {
+        ("", "those with t = 1"): {"treated": True},
+        ("age", "50 or less"): {"where": "age <= 50"},
+        ("age", "above 50"): {"where": "age > 50"},
+        ("ward", "B"): {"where": "ward == 'B'"},
+    }.items():
+        expected = model.effect("stage", {"t": 1}, {"t": 0}, **where, **asked).estimate
+        assert found[heading, label].estimate == expected, label
+    assert found["age", "50 or less"].estimate != found["age", "above 50"].estimate
+    assert len(found) <= 10
+
+
+def test_the_forest_has_all_groups_with_their_intervals(answered):
+    (forest,) = answered.alts("Forest plot")
+    numbers = re.findall(r"\+([\d.]+) \(([\d.]+) to ([\d.]+)\)", forest)
+    assert len(numbers) == 9
+    assert len({len(number.partition(".")[2]) for line in numbers for number in line}) == 1
+    assert "those with t = 1" in forest
+    assert f"{EVIL} above" in forest
+
+
+def test_groups_that_a_line_cannot_tell_apart_are_no_finding(answered, by_ward):
+    sentence = "That is an assumption, not a finding"
+    assert sentence in answered.text
+    assert sentence not in by_ward.text
+
+
+def test_a_continuous_treatment_is_compared_between_quartiles_and_along_a_curve(with_a_gap):
+    low, high = with_a_gap.df["b"].quantile([0.25, 0.75])
+    asked = re.search(r"If everybody had b = ([\d.]+) rather than (.[\d.]+),", with_a_gap.text)
+    values = [float(value.replace("\N{MINUS SIGN}", "-")) for value in asked.groups()]
+    assert values == pytest.approx([high, low], abs=0.02)
+    (curve,) = with_a_gap.alts("Dose-response")
+    assert f"{with_a_gap.df['b'].quantile(0.025):.3g}" in curve
+    assert f"{with_a_gap.df['b'].quantile(0.975):.3g}" in curve
+
+
+def test_a_categorical_treatment_is_compared_with_its_most_frequent_level(by_ward):
+    (forest,) = by_ward.alts("Forest plot")
+    assert "Everybody B against A:" in forest
+    assert "Everybody C against A:" in forest
+    assert by_ward.alts("Dose-response") == []
+
+
+def test_an_outcome_of_levels_has_a_chance_for_each(by_ward):
+    effect = by_ward.model.effect("stage", {"ward": "B"}, {"ward": "A"}, draws=20_000)
+    table = effect.probabilities.set_index("level")
+    most = table["difference"].abs().idxmax()
+    assert f"percentage points in the risk of stage = {most}" in by_ward.text
+    for level in ("early", "middle", "late"):
+        shown = re.search(rf"{level} ([\d.]+) % ([\d.]+) % ", by_ward.text).groups()
+        chances = 100 * table.loc[level, ["do", "versus"]].to_numpy(dtype=float)
+        assert [float(chance) for chance in shown] == pytest.approx(chances, abs=0.6)
+
+
+def test_without_a_question_a_summary_opens(unasked):
+    assert "A causal model of 3 columns" in unasked.text
+    assert "If everybody" not in unasked.text
+    assert anchors(unasked) == [name for name in SECTIONS if name != "effects"]
+
+
+def test_an_effect_that_the_graph_rules_out_is_said_to_be_none(make_page, gap):
+    page = make_page(*gap, "none", effect=("c", "a"))
+    assert "By the graph, c has no effect on a" in page.text
+    assert page.alts("Forest plot") == []
+
+
+@pytest.mark.parametrize("effect", [("t", "t"), ("t",), "ty", ("t", "nobody")])
+def test_a_question_that_is_none_is_refused(mixed, tmp_path, effect):
+    with pytest.raises(InputError):
+        write_report(*mixed, tmp_path / "page.html", effect=effect)
+    assert not (tmp_path / "page.html").exists()
+
+
+# ----------------------------------------------------------------------------- table and holes
+
+
+def test_holes_are_counted(answered):
+    nodes = list(answered.model.graph_.nodes)
+    seen = answered.df[nodes].notna()
+    complete = int(seen.all(axis=1).sum())
+    assert f"complete rows {complete} (" in answered.text
+    (patterns,) = answered.alts("Patterns")
+    counts = seen.value_counts()
+    assert f"Patterns of holes in {len(counts)} lines" in patterns
+    assert f"has {counts.iloc[0]} rows and no hole" in patterns
+
+
+def test_a_region_without_rows_is_flagged_where_it_is(with_a_gap):
+    edge = with_a_gap.df["b"].quantile(0.85)
+    assert "Careful" in with_a_gap.text
+    assert "Not guaranteed for 1 of 1 family" in with_a_gap.text
+    where = float(re.search(r"c b is above ([\d.]+) 0 of", with_a_gap.text)[1])
+    assert where == pytest.approx(edge, abs=0.05)
+    assert "flagged" in with_a_gap.text
+    assert with_a_gap.alts("Share of rows that show c with its parents along b")
+
+
+def test_a_table_without_a_gap_is_not_flagged(answered):
+    assert "flagged" not in answered.text
+    assert "Nothing in these rows speaks against it" in answered.text
+
+
+def test_the_graph_has_the_coverage_of_each_family(answered):
+    seen = answered.df.notna()
+    (graph,) = answered.alts("The causal graph")
+    for node in answered.model.graph_.nodes:
+        parents = answered.model.graph_.parents_of(node)
+        share = seen[[node, *parents]].all(axis=1).mean()
+        causes = ", ".join(parents) or "nothing here"
+        assert f"{node}, {100 * share:.0f} % of rows, caused by {causes}" in graph
+
+
+# ------------------------------------------------------------------------------ fit and checks
+
+
+def test_a_linear_fit_says_why_there_is_no_curve(answered):
+    assert "networks were not tried" in answered.text
+    assert "There is no training curve" in answered.text
+
+
+def test_a_trained_fit_has_its_curve_and_its_comparison(make_page, gap):
+    _, df = gap
+    few = {"epochs": 3, "shape": misscnf.fitting.settings.Shape(hidden=(4,))}
+    model = MissCNF("a -> b; b -> c", settings=few, progress=False).fit(df)
+    page = make_page(model, df, "trained")
+    (curve,) = page.alts("Training curve")
+    assert f"held-out rows from {model.history_['validation'].iloc[0]:.3f}" in curve
+    gain = f"{abs(model.comparison_['gain']):.3f}"
+    assert gain in page.text
+    kept = "Networks" if model.chosen_ == "network" else "Linear mechanisms"
+    assert f"{kept} were kept" in page.text
+
+
+def test_every_column_has_its_noise_and_its_ranks(answered):
+    for node in answered.model.graph_.nodes:
+        assert answered.alts(f"Quantiles of the noise of {node} ")
+    shown = answered.df[list(answered.model.graph_.nodes)].notna().sum(axis=1)
+    assert f"after its causes, in {(shown >= 1).sum()} rows," in answered.text
+    assert f"Of {(shown >= 2).sum()} known values" in answered.text
+
+
+def test_effective_draws_are_told(answered):
+    quality = answered.model.log_prob(answered.df, quality=True)
+    averaged = (quality["effective_draws"] < float("inf")).sum()
+    assert f"{averaged} rows of {len(answered.df)} were averaged by draws" in answered.text
+
+
+# ------------------------------------------------------------------- what was done, and how
+
+
+def test_everything_dropped_or_inferred_is_told(answered):
+    assert "1 column not in the graph was left aside: id." in answered.text
+    assert "1 row shows none of the model's columns" in answered.text
+    for line in answered.model.kinds_.itertuples():
+        assert f"{line.column} {line.kind}" in answered.text
+        assert line.why in answered.text
+
+
+def test_levels_that_the_model_does_not_know_are_told(make_page):
+    df = pd.DataFrame({"a": ["x", "y"] * 30, "b": [0.0, 1.0, 2.5] * 20})
+    model = MissCNF("a -> b", preset="linear", unseen="missing", progress=False).fit(df)
+    page = make_page(model, df.assign(a=["z", "x", *df["a"][2:]]), "unseen")
+    assert "1 cell of a had a level unknown to the model and became a hole" in page.text
+
+
+def test_settings_versions_and_seed_are_told(answered):
+    for name, value in answered.model.settings_.to_dict().items():
+        if not isinstance(value, dict):
+            assert re.search(rf"\b{name} ", answered.text), name
+    assert f"misscnf {misscnf.__version__}" in answered.text
+    assert "Seed of the fit 0" in answered.text
+
+
+def test_the_recipe_makes_the_model_again(with_a_gap):
+    recipe = html.unescape(re.search(r"<pre>(.*?)</pre>", with_a_gap.html, re.DOTALL)[1])
+    kept = [
+        line for line in recipe.splitlines() if not re.search(r"read_csv|write_report\(", line)
+    ]
+    scope = {"df": with_a_gap.df}
+    exec("\n".join(kept).replace("seed=0", "seed=0, progress=False"), scope)
+    asked = ("c", {"b": 1.0}, {"b": 0.0})
+    again = scope["model"].effect(*asked, draws=100).estimate
+    assert again == pytest.approx(with_a_gap.model.effect(*asked, draws=100).estimate, rel=1e-9)
+
+
+# -------------------------------------------------------------------------------- one safe file
+
+
+def test_names_cannot_break_the_page(answered):
+    tags = [tag for tag, _ in answered.tags]
+    assert "script" not in tags
+    assert EVIL in answered.text
+    assert MONEY in answered.text
+    assert any(EVIL in alt for alt in answered.alts(""))
+
+
+def test_the_page_needs_nothing_else(answered, by_ward):
+    for page in (answered, by_ward):
+        for tag, attributes in page.tags:
+            for name, value in attributes:
+                if name in ("src", "href", "srcset", "action", "data", "poster"):
+                    assert value.startswith(("data:", "#")), (tag, name, value[:40])
+                assert not name.startswith("on"), (tag, name)
+        style = re.search(r"<style>(.*?)</style>", page.html, re.DOTALL)[1]
+        assert "url(" not in style
+        assert "@import" not in style
+
+
+def test_the_same_model_table_and_seed_give_the_same_bytes(make_page, gap, unasked, tmp_path):
+    model, df = gap
+    model.save(tmp_path / "model")
+    again = make_page(MissCNF.load(tmp_path / "model"), df, "again")
+    assert again.html == unasked.html
+    assert make_page(model, df, "other", seed=1).html != unasked.html
+
+
+def test_matplotlib_waits_until_a_page_is_written():
+    code = "import misscnf.commands.report, sys; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
