@@ -1,9 +1,10 @@
 r"""Replicates of a trained fit: B networks at once, each on its own weights of the rows.
 
 The weighted (Bayesian) bootstrap: replicate b maximises Σ_rows w_row^b log p_θ(x_O) with
-w ~ Exp(1), on the particle likelihood of the fit (`particles`). It starts where the fit started,
-from the line and random hidden layers of its own, and follows the same schedule, averaging and
-choice of the best epoch, so that its spread is that of the whole procedure. The B sets of
+w ~ Exp(1), on the particle likelihood of the fit (`particles`). It starts as a fit to such rows
+would, from the line of its own weights and hidden layers of its own, and follows the same
+schedule, averaging and choice of the best epoch, so that its spread is that of the whole
+procedure: a common start would make replicates alike where the best epoch comes early. The B sets of
 parameters are stacked and trained together: an optimiser that works element by element does not
 mix them.
 """

@@ -63,21 +63,33 @@ def replicate_fit(
     """
     linear = chosen == "linear"
     count = count or (LINES if linear else NETWORKS)
-    completions = COMPLETIONS_OF_LINES if linear else COMPLETIONS_OF_NETWORKS
     weights = bootstrap_weights(count, len(rows[0]), seed)
-    generator = derive_generator(seed, "particles")
-    particles = Particles.draw(model, *rows, completions, generator)
     if linear:
-        return one_step_replicates(model, particles, weights)
-    line = fit_line(model.graph, domains, *rows).model if settings.linear_start else None
+        return _lines(model, rows, weights, seed)
+    starts: list[StructuralModel | None] = [None] * count
+    if settings.linear_start:
+        line = fit_line(model.graph, domains, *rows).model
+        starts = list(_lines(line, rows, weights, seed))
     models = []
-    for replicate in range(count):
-        start = build_model(model.graph, domains, settings.shape, line)
-        start.initialise(derive_generator(seed, "replicate", replicate))
-        models.append(start.float())
+    for replicate, start in enumerate(starts):
+        found = build_model(model.graph, domains, settings.shape, start)
+        found.initialise(derive_generator(seed, "replicate", replicate))
+        models.append(found.float())
+    generator = derive_generator(seed, "particles")
+    particles = Particles.draw(model, *rows, COMPLETIONS_OF_NETWORKS, generator)
     order = torch.randperm(len(particles), generator=derive_generator(seed, "held out"))
     held_out = int(HELD_OUT * len(order))
     split = order[held_out:], order[:held_out]
     single = particles.to(torch.float32)
     train_ensemble(models, single, split, weights.float(), settings, seed, watch)
     return [found.double().eval().requires_grad_(requires_grad=False) for found in models]
+
+
+def _lines(
+    line: StructuralModel, rows: tuple[Tensor, Tensor], weights: Tensor, seed: int
+) -> list[StructuralModel]:
+    """Returns the line of each set of weights, (B, N)."""
+    generator = derive_generator(seed, "particles of the line")
+    return one_step_replicates(
+        line, Particles.draw(line, *rows, COMPLETIONS_OF_LINES, generator), weights
+    )
