@@ -165,6 +165,7 @@ class MissCNF(QueryMixin, BaseEstimator):
         self.graph_, self.schema_, self.settings_ = graph, table.schema, settings
         self.kinds_ = kinds
         self._table = table  # for intervals; a saved model leaves it behind
+        self._kept = {}  # replicates of an earlier fit are not those of this one
         self.model_, self.chosen_ = (
             fitted.model.eval().requires_grad_(requires_grad=False),
             fitted.chosen,

@@ -5,7 +5,7 @@ r"""A transformer for pipelines: every hole filled from p(what is hidden | what 
     draw="sample"    one draw x̂_h ~ p(x_h | x_o), which keeps the spread of the column
 
 Observed cells come back bit for bit. A mean is the best guess of one cell and makes the column
-too narrow; for standard errors use several draws of `MissCNF.impute` and `misscnf.pool`.
+too narrow; for standard errors use `MissCNF.impute(df, draws, proper=True)` and `misscnf.pool`.
 """
 
 from __future__ import annotations

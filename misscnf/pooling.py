@@ -13,9 +13,10 @@ complete table. `riv` = (1 + 1/m) b / ū is the relative increase of the varianc
 `fmi` = (riv + 2/(ν + 3)) / (riv + 1) the fraction of missing information. Names and rules are
 those of mice::pool (Rubin, 1987, chapter 3).
 
-Draws of `MissCNF.impute` come from one fitted model, as if its parameters were known. What the fit
-itself does not know is therefore not in b, and intervals are too short where much is missing in
-few rows (docs/sklearn.md has figures).
+The rules ask for tables that differ by all that is not known. Plain `impute(df)` draws from one
+fitted model, as if its parameters were known, and b is too small whatever the number of rows;
+`impute(df, proper=True)` takes each table from another replicate of the fit (docs/sklearn.md has
+figures).
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ def pool(
     """Analyses each imputed table and pools the answers by Rubin's rules.
 
     Arguments:
-        imputed: What `model.impute(df, draws)` returns, with levels (draw, row), or several
-            completed tables.
+        imputed: What `model.impute(df, draws, proper=True)` returns, with levels (draw, row), or
+            several completed tables.
         estimator: A function of one table that returns (estimates, variances), each a number, a
             dict, a Series or an array, or a covariance matrix for the second; or a fitted result
             that has `params`, and `bse` or `cov_params()`, as those of statsmodels have.
@@ -142,7 +143,7 @@ def pool_estimates(
     if len(estimates) < 2:
         raise InputError(
             f"pooling needs at least 2 imputed tables and got {len(estimates)}, since it learns "
-            f"from how they differ; ask for impute(df, draws=5) or more."
+            f"from how they differ; ask for impute(df, draws=20, proper=True)."
         )
     if not 0 < level < 1:
         raise InputError(f"level is a probability between 0 and 1, such as 0.95; got {level!r}.")
@@ -218,7 +219,7 @@ def _tables(imputed: pd.DataFrame | Iterable[pd.DataFrame]) -> list[pd.DataFrame
     if isinstance(imputed, pd.DataFrame):
         if imputed.index.nlevels != 2:
             raise InputError(
-                "a single table cannot be pooled; give what model.impute(df, draws=5) returns, "
+                "a single table cannot be pooled; give what model.impute(df, draws=20) returns, "
                 "with levels (draw, row), or a list of completed tables."
             )
         return [part.droplevel(0) for _, part in imputed.groupby(level=0, sort=False)]

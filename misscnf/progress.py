@@ -70,7 +70,7 @@ class FitProgress:
     def __init__(self, *, show: bool | None, shift: tuple[float, float] = (0.0, 0.0)) -> None:
         self.shift = shift
         self._bar = Progress(
-            TextColumn("fitting"),
+            TextColumn("{task.fields[stage]}"),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[likelihood]}"),
@@ -81,7 +81,7 @@ class FitProgress:
             disable=not (sys.stderr.isatty() if show is None else show),
             transient=True,
         )
-        self._task = self._bar.add_task("fitting", total=None, likelihood="")
+        self._task = self._bar.add_task("fitting", total=None, likelihood="", stage="fitting")
 
     def __enter__(self) -> FitProgress:
         self._bar.start()
@@ -100,4 +100,10 @@ class FitProgress:
         text = f"log-density a row: train {epoch['train'] + self.shift[0]:.4f}"
         if "validation" in epoch:
             text += f", held out {epoch['validation'] + self.shift[1]:.4f}"
-        self._bar.update(self._task, total=epochs, completed=epoch["epoch"], likelihood=text)
+        self._bar.update(
+            self._task,
+            total=epochs,
+            completed=epoch["epoch"],
+            likelihood=text,
+            stage=epoch.get("stage", "fitting"),
+        )

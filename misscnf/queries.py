@@ -275,6 +275,7 @@ class QueryMixin(EffectMixin):
             do: An intervention: how much of what it leads to was never revealed?
             seed: Where randomness starts.
         """
+        df = self._named(df)
         report = check(df, self._graph(), effect, kinds=self.schema_.kinds)
         table = self._read(df)
         clamps = read_clamps(do, self.graph_, self.schema_, DRAWS)
@@ -287,6 +288,10 @@ class QueryMixin(EffectMixin):
         shares = region_shares(report.regions, self.schema_, completed)
         regions = report.regions.assign(**{"posterior share": shares})
         return FittedReport(replace(report, regions=regions), support, question)
+
+    def _named(self, df: Table) -> Table:
+        """Returns rows with the names of their columns; the class that mixes it in knows them."""
+        return df
 
     def structural_model(self) -> StructuralModel:
         """Returns the model in the user's units, for what the questions above do not cover.

@@ -4,9 +4,9 @@ The weighted (Bayesian) bootstrap: replicate b maximises Î£_rows w_row^b log p_Î
 w ~ Exp(1), on the particle likelihood of the fit (`particles`). It starts as a fit to such rows
 would, from the line of its own weights and hidden layers of its own, and follows the same
 schedule, averaging and choice of the best epoch, so that its spread is that of the whole
-procedure: a common start would make replicates alike where the best epoch comes early. The B sets of
-parameters are stacked and trained together: an optimiser that works element by element does not
-mix them.
+procedure: a common start would make replicates alike where the best epoch comes early. The B
+sets of parameters are stacked and trained together: an optimiser that works element by element
+does not mix them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from misscnf.fitting.schedule import make_schedule
 from misscnf.fitting.settings import Settings
 from misscnf.structural import StructuralModel
 
-__all__ = ["Ensemble", "EpochWatcher", "train_ensemble"]
+__all__ = ["Ensemble", "EpochWatcher", "Training", "train_ensemble"]
 
 EVALUATIONS_AT_ONCE = 400_000
 """Of one mechanism, over replicates, rows and completions: bounds the memory of a step."""
@@ -96,15 +96,10 @@ def train_ensemble(
         seed: Where randomness starts.
         watch: Called after each epoch.
     """
-    training = _Training(models, particles, rows, weights, settings, seed)
-    for epoch in range(settings.epochs):
-        training.run_epoch(epoch)
-        if watch is not None:
-            watch(epoch + 1, settings.epochs)
-    training.ensemble.write(training.result(), models)
+    Training(models, particles, rows, weights, settings, seed).run(watch)
 
 
-class _Training:
+class Training:
     """Stacked parameters on their way: now, averaged, and the best of each replicate."""
 
     def __init__(
@@ -116,7 +111,8 @@ class _Training:
         settings: Settings,
         seed: int,
     ) -> None:
-        self.ensemble, self.particles, self.weights = Ensemble(models), particles, weights
+        self.models, self.ensemble = models, Ensemble(models)
+        self.particles, self.weights = particles, weights
         (self.train, self.held_out), self.settings, self.seed = rows, settings, seed
         self.now = self.ensemble.parameters
         self.optimiser = torch.optim.AdamW(
@@ -132,7 +128,16 @@ class _Training:
         self.highest = weights.new_full((len(models),), -math.inf)
         self.step = 0
 
-    def run_epoch(self, epoch: int) -> None:
+    def run(self, watch: EpochWatcher | None = None) -> None:
+        """Trains for all epochs, and writes what is kept into the models."""
+        for epoch in range(self.settings.epochs):
+            self._run_epoch(epoch)
+            if watch is not None:
+                watch(epoch + 1, self.settings.epochs)
+        keeps_best = self.settings.keep_best and len(self.held_out)
+        self.ensemble.write(self.best if keeps_best else self.averaged, self.models)
+
+    def _run_epoch(self, epoch: int) -> None:
         """Visits every row once, in an order of its own; keeps what held-out rows like best."""
         shuffle = derive_generator(self.seed, "shuffle replicates", epoch)
         order = self.train[torch.randperm(len(self.train), generator=shuffle)]
@@ -140,10 +145,6 @@ class _Training:
             self._step(rows)
         if len(self.held_out):
             self._keep_best()
-
-    def result(self) -> list[Parameters]:
-        """Returns the parameters that a fit with these settings ends with."""
-        return self.best if self.settings.keep_best and len(self.held_out) else self.averaged
 
     def _step(self, rows: Tensor) -> None:
         self.optimiser.zero_grad(set_to_none=True)

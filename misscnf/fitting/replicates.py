@@ -16,7 +16,6 @@ from torch import Tensor
 from misscnf.domains import Domain
 from misscnf.draws import derive_generator
 from misscnf.fitting.ensemble import EpochWatcher, train_ensemble
-from misscnf.fitting.fit import build_model
 from misscnf.fitting.line import fit_line
 from misscnf.fitting.one_step import one_step_replicates
 from misscnf.fitting.particles import Particles
@@ -72,7 +71,7 @@ def replicate_fit(
         starts = list(_lines(line, rows, weights, seed))
     models = []
     for replicate, start in enumerate(starts):
-        found = build_model(model.graph, domains, settings.shape, start)
+        found = _afresh(model, start)
         found.initialise(derive_generator(seed, "replicate", replicate))
         models.append(found.float())
     generator = derive_generator(seed, "particles")
@@ -83,6 +82,17 @@ def replicate_fit(
     single = particles.to(torch.float32)
     train_ensemble(models, single, split, weights.float(), settings, seed, watch)
     return [found.double().eval().requires_grad_(requires_grad=False) for found in models]
+
+
+def _afresh(model: StructuralModel, line: StructuralModel | None) -> StructuralModel:
+    """Returns a model with mechanisms of the same shapes, as they start."""
+    mechanisms = []
+    for i in range(len(model.graph)):
+        mechanism = type(model.mechanism(i))(**model.mechanism(i).spec())
+        if line is not None:
+            mechanism.start_from(line.mechanism(i))
+        mechanisms.append(mechanism)
+    return StructuralModel(model.graph, mechanisms)
 
 
 def _lines(
