@@ -76,8 +76,10 @@ class MissCNF(QueryMixin, BaseEstimator):
         kinds_: A DataFrame with the kind of each column, and why it is that.
         settings_: The `Settings` used.
         history_: A DataFrame with one row an epoch, log-densities in the user's units.
-        chosen_: "network" or "linear".
-        comparison_: The held-out gain of the network over the line, in nats a row, or None.
+        chosen_: "network" where some node has one, else "linear".
+        networks_: The nodes that have a network.
+        comparison_: What networks gain over lines on rows that were left out, in nats a row, with
+            its standard error and by node; None where they were not compared.
         n_features_in_: The number of columns of the fitted table, used or not.
         feature_names_in_: Their names, if they are all text; not there after an array.
 
@@ -171,6 +173,7 @@ class MissCNF(QueryMixin, BaseEstimator):
             fitted.chosen,
         )
         self.comparison_ = fitted.comparison
+        self.networks_ = tuple(graph.nodes[i] for i in sorted(fitted.networks))
         self.history_ = _history(fitted.history, shift)
         self._note_columns(frame.columns, named=isinstance(df, pd.DataFrame | str | os.PathLike))
         return self
@@ -246,6 +249,7 @@ class MissCNF(QueryMixin, BaseEstimator):
             "unseen": self.unseen,
             "chosen": self.chosen_,
             "comparison": self.comparison_,
+            "networks": list(self.networks_),
             "columns": self._columns(),
             "history": self.history_.to_dict(orient="list"),
         }
@@ -268,6 +272,7 @@ class MissCNF(QueryMixin, BaseEstimator):
         self.schema_, self.kinds_ = schema, schema.describe()
         self.model_ = model.eval().requires_grad_(requires_grad=False)
         self.chosen_, self.comparison_ = about["chosen"], about["comparison"]
+        self.networks_ = tuple(about.get("networks", ()))
         self.history_ = pd.DataFrame(about["history"])
         names = about.get("columns", list(model.graph.nodes))
         counted = isinstance(names, int)  # an array's columns have no names, only a number

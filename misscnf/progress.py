@@ -97,7 +97,9 @@ class FitProgress:
 
     def __call__(self, epoch: dict[str, Any], epochs: int) -> None:
         """Takes the record of an epoch."""
-        text = f"log-density a row: train {epoch['train'] + self.shift[0]:.4f}"
+        text = ""
+        if "train" in epoch:
+            text = f"log-density a row: train {epoch['train'] + self.shift[0]:.4f}"
         if "validation" in epoch:
             text += f", held out {epoch['validation'] + self.shift[1]:.4f}"
         self._bar.update(

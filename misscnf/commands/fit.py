@@ -124,10 +124,10 @@ def chosen_sentence(model: MissCNF) -> str:
     if model.comparison_ is None:
         return f"fitted: the {model.chosen_} model"
     gain, error = model.comparison_["gain"], model.comparison_["standard_error"]
-    return (
-        f"fitted: the {model.chosen_} model was chosen; held-out rows gain {gain:.3f} ± "
-        f"{error:.3f} nats a row by the network"
-    )
+    numbers = f"rows that were left out gain {gain:.3f} ± {error:.3f} nats a row by networks"
+    if not model.networks_:
+        return f"fitted: the linear model was chosen; {numbers}"
+    return f"fitted: networks for {', '.join(model.networks_)}; {numbers}"
 
 
 def _summary(model: MissCNF, frame: pd.DataFrame, out: str, seconds: float) -> dict[str, Any]:
@@ -136,6 +136,7 @@ def _summary(model: MissCNF, frame: pd.DataFrame, out: str, seconds: float) -> d
         "rows": len(frame),
         "preset": model.settings_.preset,
         "chosen": model.chosen_,
+        "networks": list(model.networks_),
         "comparison": model.comparison_,
         "kinds": model.kinds_,
         "seed": model.seed,

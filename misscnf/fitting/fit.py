@@ -1,11 +1,12 @@
-r"""A whole fit: solve the linear model, train networks, let rows that were not seen choose.
+r"""A whole fit: solve the linear model, let rows that were left out choose, train networks.
 
 The linear model is the exact maximum of the observed-data likelihood and costs a fraction of a
-second. Networks start as that linear model and have to earn their place, node by node: a node
-keeps its network if the gain in log-density of rows that were left out, paired row by row,
-exceeds twice its standard error. In tables of up to 10,000 rows every row is left out once
-(`crossfit`); in larger ones the held-out rows are enough, and decide for all nodes together.
-Where some nodes stay linear, the others are trained once more beside them.
+second. Networks start as that linear model and have to earn their place by the gain in
+log-density of rows that were left out, paired row by row.
+
+In tables of up to 10,000 rows every row is left out once (`crossfit`), before any other training:
+a node gets a network if its gain exceeds one standard error. In larger tables all nodes get one,
+and keep it if the gain on the held-out rows exceeds two.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.fitting.checkpoint import Checkpoint, fingerprint
 from misscnf.fitting.crossfit import FOLDS, cross_fit
-from misscnf.fitting.ensemble import EpochWatcher
 from misscnf.fitting.line import Line, fit_line
 from misscnf.fitting.loop import Rows, Trainer, Watcher
 from misscnf.fitting.settings import Settings, Shape
@@ -40,7 +40,10 @@ logger = logging.getLogger("misscnf")
 
 FEWEST_TO_COMPARE = 20
 """With fewer held-out rows, no comparison is worth its noise, and the linear model stays."""
-ERRORS_TO_BEAT = 2.0
+ERRORS_TO_BEAT = 1.0
+"""By every node, where every row is left out once."""
+ERRORS_TO_BEAT_HELD_OUT = 2.0
+"""More than one, because the best epoch is chosen on the same rows."""
 MOST_TO_CROSS_FIT = 10_000
 """Rows up to which every row is left out once."""
 COMPARISON = Effort(draws=256, effective=64.0, limit=2048)
@@ -60,7 +63,7 @@ class Fitted:
     comparison: dict[str, Any] | None
     """the gain of networks over lines on rows that were left out, and its standard error; also by
     `nodes` where each was judged"""
-    networks: tuple[int, ...] = ()
+    networks: frozenset[int] = frozenset()
     """the nodes that have a network"""
 
 
@@ -129,30 +132,29 @@ def fit_model(
         return _only_line(fit_line(graph, domains, *everything))
     trained = partial(_train, graph, domains, train, validation, settings, line, seed, device)
     kept = partial(_checkpoint, checkpoint, graph, domains, train, validation, settings, seed)
-    candidates = frozenset(i for i, parents in enumerate(graph.parents) if parents)
-    model, history = trained(None, kept("network"), watch)
+    every = frozenset(i for i, parents in enumerate(graph.parents) if parents)
     if not settings.compare_linear or line is None or validation is None:
-        return Fitted(model, history, "network", None, tuple(sorted(candidates)))
-    choosing = None if watch is None else partial(_tell, watch, history[-1])
-    nodes, comparison = _choose(
-        model, line.model, domains, train, validation, settings, seed, choosing
-    )
-    if nodes == candidates:
-        return Fitted(model, history, "network", comparison, tuple(sorted(nodes)))
-    if nodes:
-        model, history = trained(nodes, kept("some nodes"), watch)
-        return Fitted(model, history, "network", comparison, tuple(sorted(nodes)))
+        return Fitted(*trained(every, kept("network"), watch), "network", None, every)
+    if len(everything[0]) <= MOST_TO_CROSS_FIT:
+        whole = fit_line(graph, domains, *everything, start=line.model)
+        nodes, comparison = _cross_fit(whole.model, domains, everything, settings, seed, watch)
+        if nodes:
+            return Fitted(*trained(nodes, kept("network"), watch), "network", comparison, nodes)
+        history = None
+    else:
+        model, history = trained(every, kept("network"), watch)
+        comparison = _compare(model, line.model, validation, seed)
+        if comparison["gain"] > ERRORS_TO_BEAT_HELD_OUT * comparison["standard_error"]:
+            return Fitted(model, history, "network", comparison, every)
+        whole = fit_line(graph, domains, *everything, start=line.model)
     logger.info(
         "rows that were left out do not favour networks over lines (gain %.4f ± %.4f nats a row): "
         "the linear model is used.",
         comparison["gain"],
         comparison["standard_error"],
     )
-    return replace(
-        _only_line(fit_line(graph, domains, *everything, start=line.model)),
-        history=history,
-        comparison=comparison,
-    )
+    linear = _only_line(whole)
+    return replace(linear, history=history or linear.history, comparison=comparison)
 
 
 def _train(
@@ -164,11 +166,11 @@ def _train(
     line: Line | None,
     seed: int,
     device: torch.device | str,
-    nodes: frozenset[int] | None,
+    nodes: frozenset[int],
     kept: Checkpoint | None,
     watch: Watcher | None,
 ) -> tuple[StructuralModel, list[dict[str, Any]]]:
-    """Trains networks in some nodes (None for all); returns the model and its history."""
+    """Trains networks in some nodes; returns the model and its history."""
     start = None if line is None else line.model
     model = build_model(graph, domains, settings.shape, start, nodes)
     model.initialise(derive_generator(seed, "initialise"))
@@ -180,44 +182,35 @@ def _train(
     return model.double().cpu(), history
 
 
-def _tell(watch: Watcher, last: dict[str, Any], done: int, epochs: int) -> None:
-    """Tells a watcher of the fit how far the choice of nodes is."""
-    watch({**last, "epoch": done, "stage": "choosing"}, epochs)
-
-
-def _choose(
-    network: StructuralModel,
+def _cross_fit(
     line: StructuralModel,
     domains: Sequence[Domain],
-    train: tuple[Tensor, Tensor],
-    validation: tuple[Tensor, Tensor],
+    rows: tuple[Tensor, Tensor],
     settings: Settings,
     seed: int,
-    watch: EpochWatcher | None,
+    watch: Watcher | None,
 ) -> tuple[frozenset[int], dict[str, Any]]:
     """Returns which nodes earn a network, and by how much."""
-    graph = network.graph
-    candidates = frozenset(i for i, parents in enumerate(graph.parents) if parents)
-    everything = _stack(train, validation)
-    if len(everything[0]) > MOST_TO_CROSS_FIT:
-        held_out = _compare(network, line, validation, seed)
-        earned = held_out["gain"] > ERRORS_TO_BEAT * held_out["standard_error"]
-        return candidates if earned else frozenset(), held_out
-    whole = fit_line(graph, domains, *everything, start=line).model
+    graph = line.graph
     starts = []
     for fold in range(FOLDS):
         start = build_model(graph, domains, settings.shape, None)
         start.initialise(derive_generator(seed, "fold", fold))
         starts.append(start)
-    crossed = cross_fit(network, whole, starts, everything, settings, seed, watch)
+    choosing = None if watch is None else partial(_tell, watch)
+    crossed = cross_fit(line, starts, rows, settings, seed, choosing)
     nodes = crossed.choose(ERRORS_TO_BEAT)
-    gain = crossed.gain(nodes or candidates, frozenset())
-    comparison: dict[str, Any] = {"gain": gain.mean, "standard_error": gain.error}
-    comparison["nodes"] = {
-        graph.nodes[i]: {"gain": found.mean, "standard_error": found.error}
-        for i, found in ((i, crossed.gain(nodes | {i}, nodes - {i})) for i in sorted(candidates))
+    gain = crossed.gain(nodes or crossed.candidates, frozenset())
+    by_node = {i: crossed.gain(nodes | {i}, nodes - {i}) for i in sorted(crossed.candidates)}
+    return nodes, {
+        **gain.to_dict(),
+        "nodes": {graph.nodes[i]: found.to_dict() for i, found in by_node.items()},
     }
-    return nodes, comparison
+
+
+def _tell(watch: Watcher, done: int, epochs: int) -> None:
+    """Tells a watcher of the fit how far the choice of nodes is."""
+    watch({"epoch": done, "stage": "choosing"}, epochs)
 
 
 def _check_gradient(domains: Sequence[Domain], settings: Settings) -> None:

@@ -202,13 +202,10 @@ def held_out_sentence(model: MissCNF) -> str:
             return "Linear mechanisms: too few rows could be held out to justify a network."
         return "Networks, as the settings ask; they were not compared with linear mechanisms."
     gain, error = model.comparison_["gain"], model.comparison_["standard_error"]
-    numbers = f"{_nats(gain)} ± {_nats(error)} nats a row on held-out rows"
+    numbers = f"{_nats(gain)} ± {_nats(error)} nats a row on rows that were left out"
     if model.chosen_ == "network":
-        return f"Networks were kept: they gain {numbers} over linear mechanisms."
-    return (
-        f"Linear mechanisms were kept: networks gained only {numbers}, less than 1.5 standard "
-        f"errors."
-    )
+        return f"Networks for {listed(model.networks_)}: they gain {numbers} over lines."
+    return f"Linear mechanisms were kept: networks gained {numbers}, which is too little."
 
 
 def _nats(value: float) -> str:
