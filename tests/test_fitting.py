@@ -242,7 +242,7 @@ def test_a_checkpoint_of_another_table_or_a_damaged_one_is_refused(tmp_path):
 
 
 def test_auto_costs_little_on_linear_data_and_finds_the_curves():
-    """A node of a linear world has a chance of 16 % to get a network. It may cost as much as the
+    """A node of a linear world has a small chance to get a network. It may cost as much as the
     line's own estimation error, 7 parameters / (2 · 2000 rows) = 0.0018 nats a row, no more."""
     models = {}
     for name in ("chain_lin", "chain_nlin"):

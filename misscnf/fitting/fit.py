@@ -5,7 +5,7 @@ second. Networks start as that linear model and have to earn their place by the 
 log-density of rows that were left out, paired row by row.
 
 In tables of up to 10,000 rows every row is left out once (`crossfit`), before any other training:
-a node gets a network if its gain exceeds one standard error. In larger tables all nodes get one,
+a node gets a network if its gain exceeds 1.5 standard errors. In larger tables all nodes get one,
 and keep it if the gain on the held-out rows exceeds two.
 """
 
@@ -40,7 +40,7 @@ logger = logging.getLogger("misscnf")
 
 FEWEST_TO_COMPARE = 20
 """With fewer held-out rows, no comparison is worth its noise, and the linear model stays."""
-ERRORS_TO_BEAT = 1.0
+ERRORS_TO_BEAT = 1.5
 """By every node, where every row is left out once."""
 ERRORS_TO_BEAT_HELD_OUT = 2.0
 """More than one, because the best epoch is chosen on the same rows."""
