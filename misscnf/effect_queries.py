@@ -242,6 +242,7 @@ class EffectMixin:
         return self.graph_
 
     def _read(self, df: Table, *, keep_impossible: bool = False) -> IncompleteTable:
+        """Reads rows by the fitted schema; `queries` does, which knows about levels not seen."""
         raise NotImplementedError
 
     def _noise(self, rows: int, seed: int, purpose: str) -> Tensor:

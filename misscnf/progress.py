@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import (
@@ -19,7 +19,25 @@ from rich.progress import (
 __all__ = ["FitProgress", "StepProgress"]
 
 
-class StepProgress:
+class _Shown:
+    """A bar that is there while its `with` block runs."""
+
+    _bar: Progress
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+
+class StepProgress(_Shown):
     """Shows how many steps of something long are done; a watcher of `replicate_fit`.
 
     Arguments:
@@ -41,24 +59,12 @@ class StepProgress:
         )
         self._task = self._bar.add_task(what, total=None)
 
-    def __enter__(self) -> StepProgress:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
-
     def __call__(self, done: int, total: int) -> None:
         """Takes how many are done, and of how many."""
         self._bar.update(self._task, total=total, completed=done)
 
 
-class FitProgress:
+class FitProgress(_Shown):
     """Shows the epochs of a fit; a watcher of `fit_model`.
 
     Arguments:
@@ -82,18 +88,6 @@ class FitProgress:
             transient=True,
         )
         self._task = self._bar.add_task("fitting", total=None, likelihood="", stage="fitting")
-
-    def __enter__(self) -> FitProgress:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
 
     def __call__(self, epoch: dict[str, Any], epochs: int) -> None:
         """Takes the record of an epoch."""

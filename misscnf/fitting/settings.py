@@ -6,8 +6,8 @@ draws averaged jointly, the gradient taken through the draws, the weights of the
 thing differs: each node has a network of its own of these sizes, where the public library deals
 64 units out among all nodes of one masked network.
 
-`linear` is full-information maximum likelihood. `auto` starts from it, adds a network to each
-mean, and keeps the network only if held-out rows say so.
+`linear` is full-information maximum likelihood. `auto` starts from it, and gives a network to the
+nodes for which rows that were left out ask.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Settings:
     linear_start: bool = True
     """Whether to start from the maximum-likelihood linear model."""
     compare_linear: bool = True
-    """Whether to keep the linear model unless held-out rows favour the network."""
+    """Whether nodes stay linear unless rows that were left out favour a network."""
     epochs: int = 40
     """Passes over the training rows."""
     batch: int = 1024
