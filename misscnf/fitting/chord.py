@@ -71,7 +71,7 @@ def _value_and_gradient(
         part.sum().backward()
         value += part.detach()
     gradients = [
-        (torch.zeros_like(tensor) if tensor.grad is None else tensor.grad).flatten(1)
+        (torch.zeros_like(tensor) if tensor.grad is None else tensor.grad).reshape(len(models), -1)
         for node in ensemble.parameters
         for tensor in node.values()
     ]

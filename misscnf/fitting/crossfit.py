@@ -28,14 +28,14 @@ from misscnf.fitting.particles import Particles
 from misscnf.fitting.settings import Settings
 from misscnf.structural import StructuralModel
 
-__all__ = ["CrossFit", "Folds", "Gain", "cross_fit", "completion_count", "some_rows"]
+__all__ = ["COMPLETIONS", "CrossFit", "Folds", "Gain", "cross_fit", "some_rows"]
 
 STEPS = 320
 """Enough to tell a curve from a line; what is chosen is trained in full afterwards."""
 BATCH = 1024
 FEW_ROWS = 10_000
-"""Up to so many, five folds and sixteen completions; beyond, three folds and eight completions say
-as much and cost less."""
+"""Up to so many, five folds; beyond, three say as much and cost less."""
+COMPLETIONS = 8
 MOST_ROWS = 50_000
 MOST_CELLS = 20_000_000
 """Of all completions. Longer tables are judged by some of their rows."""
@@ -160,15 +160,10 @@ class CrossFit:
         return chosen
 
 
-def completion_count(rows: int) -> int:
-    """Returns how many completions of each row there are."""
-    return 16 if rows <= FEW_ROWS else 8
-
-
 def some_rows(rows: tuple[Tensor, Tensor], seed: int) -> tuple[Tensor, Tensor]:
     """Returns as many rows as are worth their time, by chance."""
     count, columns = rows[0].shape
-    most = min(MOST_ROWS, MOST_CELLS // (columns * completion_count(count)))
+    most = min(MOST_ROWS, MOST_CELLS // (columns * COMPLETIONS))
     if count <= most:
         return rows
     some = torch.randperm(count, generator=derive_generator(seed, "judges"))[:most]

@@ -22,9 +22,9 @@ from misscnf.domains import CONTINUOUS, Domain
 from misscnf.draws import derive_generator
 from misscnf.fitting.chord import maximise_lines
 from misscnf.fitting.crossfit import (
+    COMPLETIONS,
     Folds,
     Gain,
-    completion_count,
     cross_fit,
     some_rows,
 )
@@ -43,8 +43,10 @@ ODD = 1e-3
 and in tables of a few hundred rows the sieve raises more of them than it should."""
 SCALE_HIDDEN = (32, 32)
 NOISE_STEPS = 120
-NOISE_COMPLETIONS = 8
 """The law of one number given few others is learned sooner than a curve."""
+JUDGE_HIDDEN = (32, 32, 32)
+"""Hidden widths of the networks that stand for curves in the choice; those that are kept may be
+larger."""
 LINE = Shape(hidden=())
 
 Pair = tuple[Tensor, Tensor]
@@ -131,11 +133,12 @@ def choose_means(
     """
     graph, rows = line.graph, some_rows(rows, seed)
     generator = derive_generator(seed, "fold rows")
-    particles = Particles.draw(line, *rows, completion_count(len(rows[0])), generator)
+    particles = Particles.draw(line, *rows, COMPLETIONS, generator)
     folds = Folds.of(len(particles), seed)
     lines = maximise_lines(line, particles, folds.weights())
+    shape = replace(settings.shape, hidden=JUDGE_HIDDEN)
     starts = [
-        build_model(graph, domains, settings.shape, its_line, seed + fold)
+        build_model(graph, domains, shape, its_line, seed + fold)
         for fold, its_line in enumerate(lines)
     ]
     every = frozenset(i for i, parents in enumerate(graph.parents) if parents)
@@ -169,7 +172,7 @@ def choose_noise(
     """
     rows = some_rows(rows, seed)
     generator = derive_generator(seed, "noise rows")
-    particles = Particles.draw(model, *rows, NOISE_COMPLETIONS, generator)
+    particles = Particles.draw(model, *rows, COMPLETIONS, generator)
     odd = [i for i, p in noise_p_values(model, particles).items() if p < ODD]
     if not odd:
         return {}
