@@ -3,7 +3,7 @@ r"""A whole fit: solve the linear model, let rows that were left out choose, tra
 The linear model is the exact maximum of the observed-data likelihood and costs a fraction of a
 second. Networks start as that linear model and have to earn their place by the gain in
 log-density of rows that were left out, node by node (`ladder`): first networks of the means, which
-are then trained on the likelihood itself; then, where the noise that they leave is odd, richer
+are then trained on the likelihood itself; then, if asked for and where the noise is odd, richer
 noise, and another training that starts from the first.
 """
 
@@ -172,7 +172,8 @@ def fit_model(
             task.held_out,
         )
         return task.only_line()
-    return _richer_noise(task, _networks_of_means(task))
+    fitted = _networks_of_means(task)
+    return _with_richer_noise(task, fitted) if settings.richer_noise else fitted
 
 
 def _all_networks(task: _Task) -> Fitted:
@@ -203,10 +204,8 @@ def _networks_of_means(task: _Task) -> Fitted:
     return Fitted(*task.train_rungs(rungs, line.model, "network"), rungs, comparison)
 
 
-def _richer_noise(task: _Task, fitted: Fitted) -> Fitted:
+def _with_richer_noise(task: _Task, fitted: Fitted) -> Fitted:
     """Gives scales and splines to the nodes that earn them."""
-    if task.settings.shape.kind != "gaussian" or task.settings.shape.scale_hidden is not None:
-        return fitted
     richer = choose_noise(
         fitted.model, task.domains, task.everything, task.settings, task.seed, task.choosing
     )
