@@ -94,9 +94,9 @@ class Settings:
     compare_linear: bool = True
     """Whether nodes stay linear unless rows that were left out favour a network."""
     richer_noise: bool = False
-    """Whether nodes whose noise is odd may earn a network of the scale and a spline. Densities gain
-    by it; but a mean fitted with normal noise is right whatever the noise, and with any other
-    noise only if that one is right."""
+    """Whether nodes whose noise is odd may earn a network of the scale and a spline. Densities
+    gain by it; but a mean that is fitted with normal noise is right whatever the noise, one that
+    is fitted with another noise only if that one is right."""
     epochs: int = 40
     """Passes over the training rows."""
     batch: int = 512
