@@ -31,9 +31,7 @@ def table(rows=1500, seed=0):
 @pytest.fixture(scope="module")
 def model():
     kinds = "continuous"
-    return MissCNF(
-        GRAPH, kinds=kinds, settings={"epochs": 16, "richer_noise": True}, progress=False
-    ).fit(table())
+    return MissCNF(GRAPH, kinds=kinds, settings={"epochs": 16}, progress=False).fit(table())
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,14 @@ r"""A whole fit: solve the linear model, let rows that were left out choose, tra
 The linear model is the exact maximum of the observed-data likelihood and costs a fraction of a
 second. Networks start as that linear model and have to earn their place by the gain in
 log-density of rows that were left out, node by node (`ladder`): first networks of the means, which
-are then trained on the likelihood itself; then, if asked for and where the noise is odd, richer
+are then trained on the likelihood itself; then, where the noise that they leave is odd, richer
 noise, and another training that starts from the first.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -101,6 +102,8 @@ class _Task:
     ) -> tuple[StructuralModel, History]:
         """Trains a model that starts as a simpler one."""
         settings, joint = self.settings, self.settings.joint
+        if stage == "noise":  # which starts close to its end
+            settings = replace(settings, epochs=math.ceil(settings.epochs / 2))
         shapes = [rung.shape(settings.shape) for rung in rungs]
         model = build_model(self.graph, self.domains, shapes, start, self.seed)
         model.float().to(self.device)

@@ -93,10 +93,8 @@ class Settings:
     """Whether to start from the maximum-likelihood linear model."""
     compare_linear: bool = True
     """Whether nodes stay linear unless rows that were left out favour a network."""
-    richer_noise: bool = False
-    """Whether nodes whose noise is odd may earn a network of the scale and a spline. Densities
-    gain by it; but a mean that is fitted with normal noise is right whatever the noise, one that
-    is fitted with another noise only if that one is right."""
+    richer_noise: bool = True
+    """Whether nodes whose noise is odd may earn a network of the scale and a spline."""
     epochs: int = 40
     """Passes over the training rows."""
     batch: int = 512
