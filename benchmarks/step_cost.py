@@ -31,7 +31,7 @@ from misscnf.bench.scms import load_scm
 from misscnf.domains import CONTINUOUS
 from misscnf.draws import derive_generator
 from misscnf.elimination import Plan
-from misscnf.fitting.fit import build_model
+from misscnf.fitting.ladder import build_model
 from misscnf.fitting.line import fit_line
 from misscnf.fitting.loop import Rows, Trainer
 from misscnf.fitting.objective import fisher_gradient

@@ -77,7 +77,8 @@ class MissCNF(QueryMixin, BaseEstimator):
         settings_: The `Settings` used.
         history_: A DataFrame with one row an epoch, log-densities in the user's units.
         chosen_: "network" where some node has one, else "linear".
-        networks_: The nodes that have a network.
+        networks_: The nodes whose mean or logits have a network.
+        rungs_: How rich the mechanism of each node is, in words.
         comparison_: What networks gain over lines on rows that were left out, in nats a row, with
             its standard error and by node; None where they were not compared.
         n_features_in_: The number of columns of the fitted table, used or not.
@@ -173,7 +174,9 @@ class MissCNF(QueryMixin, BaseEstimator):
             fitted.chosen,
         )
         self.comparison_ = fitted.comparison
-        self.networks_ = tuple(graph.nodes[i] for i in sorted(fitted.networks))
+        rungs = dict(zip(graph.nodes, fitted.rungs, strict=True))
+        self.networks_ = tuple(name for name, rung in rungs.items() if rung.mean)
+        self.rungs_ = {name: rung.name for name, rung in rungs.items()}
         self.history_ = _history(fitted.history, shift)
         self._note_columns(frame.columns, named=isinstance(df, pd.DataFrame | str | os.PathLike))
         return self
@@ -250,6 +253,7 @@ class MissCNF(QueryMixin, BaseEstimator):
             "chosen": self.chosen_,
             "comparison": self.comparison_,
             "networks": list(self.networks_),
+            "rungs": self.rungs_,
             "columns": self._columns(),
             "history": self.history_.to_dict(orient="list"),
         }
@@ -273,6 +277,7 @@ class MissCNF(QueryMixin, BaseEstimator):
         self.model_ = model.eval().requires_grad_(requires_grad=False)
         self.chosen_, self.comparison_ = about["chosen"], about["comparison"]
         self.networks_ = tuple(about.get("networks", ()))
+        self.rungs_ = dict(about.get("rungs", {}))
         self.history_ = pd.DataFrame(about["history"])
         names = about.get("columns", list(model.graph.nodes))
         counted = isinstance(names, int)  # an array's columns have no names, only a number

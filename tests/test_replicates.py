@@ -12,7 +12,7 @@ from oracles import gaussian_total
 from misscnf import MissCNF
 from misscnf.draws import derive_generator
 from misscnf.fitting.ensemble import train_ensemble
-from misscnf.fitting.fit import build_model
+from misscnf.fitting.ladder import build_model
 from misscnf.fitting.line import fit_line
 from misscnf.fitting.one_step import measure_information, one_step_replicates
 from misscnf.fitting.particles import Particles

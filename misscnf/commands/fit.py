@@ -125,9 +125,10 @@ def chosen_sentence(model: MissCNF) -> str:
         return f"fitted: the {model.chosen_} model"
     gain, error = model.comparison_["gain"], model.comparison_["standard_error"]
     numbers = f"rows that were left out gain {gain:.3f} ± {error:.3f} nats a row by networks"
-    if not model.networks_:
+    rich = [f"{name} ({rung})" for name, rung in model.rungs_.items() if rung != "line"]
+    if not rich:
         return f"fitted: the linear model was chosen; {numbers}"
-    return f"fitted: networks for {', '.join(model.networks_)}; {numbers}"
+    return f"fitted: {', '.join(rich)}, the rest lines; {numbers}"
 
 
 def _summary(model: MissCNF, frame: pd.DataFrame, out: str, seconds: float) -> dict[str, Any]:
@@ -137,6 +138,7 @@ def _summary(model: MissCNF, frame: pd.DataFrame, out: str, seconds: float) -> d
         "preset": model.settings_.preset,
         "chosen": model.chosen_,
         "networks": list(model.networks_),
+        "rungs": model.rungs_,
         "comparison": model.comparison_,
         "kinds": model.kinds_,
         "seed": model.seed,

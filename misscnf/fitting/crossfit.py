@@ -1,15 +1,12 @@
-r"""Which nodes deserve a network? Cross-fitting on every row of a small table.
+r"""What deserves a richer mechanism? Cross-fitting: no row has a say in what judges it.
 
-Two hundred held-out rows cannot tell a curve from a line. Here each of F folds is left out in
-turn: its line is one Newton step from the whole line (`one_step`), its networks are trained
-together with those of the other folds on the particle likelihood of the line (`ensemble`, with
-weight zero for what is left out), and every row is judged by the model that did not see it. The
-epoch is chosen for all folds at once, so that many rows stand against one choice. Completions by
-the line favour the line a little where much is hidden; completions by a network would favour that
-network, and cost a fit.
+A few held-out rows cannot tell a curve from a line. Here each of F folds is left out in turn. A
+plain and a rich model are both fitted to the other folds, on the particle likelihood of a fit to
+all rows (`particles`, with weight zero for what is left out), and every row is judged by the
+models that did not see it, the rich one at the epoch that the rows of the other folds like best.
 
-With ℓ_i(S) the log-density of row i where the nodes of S have networks and the others lines, a
-node stays in S if
+With ℓ_i(S) the log-density of row i where the nodes of S have rich mechanisms and the others plain
+ones, a node stays in S if
 
     mean_i [ ℓ_i(S) − ℓ_i(S \ {node}) ]  >  c · its standard error,
 
@@ -27,17 +24,48 @@ from torch import Tensor
 
 from misscnf.draws import derive_generator
 from misscnf.fitting.ensemble import EpochWatcher, Training
-from misscnf.fitting.one_step import one_step_replicates
 from misscnf.fitting.particles import Particles
 from misscnf.fitting.settings import Settings
 from misscnf.structural import StructuralModel
 
-__all__ = ["CrossFit", "Gain", "cross_fit"]
+__all__ = ["COMPLETIONS", "CrossFit", "Folds", "Gain", "cross_fit", "some_rows"]
 
-FOLDS = 5
-COMPLETIONS = 16
-SHARE_OF_EPOCHS = 0.5
-"""Enough to tell a curve from a line; the nodes that are chosen are trained in full afterwards."""
+STEPS = 320
+"""Enough to tell a curve from a line; what is chosen is trained in full afterwards."""
+BATCH = 1024
+FEW_ROWS = 10_000
+"""Up to so many, five folds; beyond, three say as much and cost less."""
+COMPLETIONS = 8
+MOST_ROWS = 50_000
+MOST_CELLS = 20_000_000
+"""Of all completions. Longer tables are judged by some of their rows."""
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Which rows are left out together."""
+
+    fold: Tensor
+    """(N,) the fold of each row"""
+    count: int
+
+    @staticmethod
+    def of(rows: int, seed: int) -> Folds:
+        """Deals the rows of a table out."""
+        count = 5 if rows <= FEW_ROWS else 3
+        order = torch.randperm(rows, generator=derive_generator(seed, "folds"))
+        fold = torch.empty(rows, dtype=torch.int64)
+        fold[order] = torch.arange(rows) % count
+        return Folds(fold, count)
+
+    def weights(self) -> Tensor:
+        """Returns the weight of each row for the models of each fold, with mean one, (F, N)."""
+        seen = self.fold != torch.arange(self.count)[:, None]
+        return seen.double() * (self.count / (self.count - 1.0))
+
+    def rows(self, fold: int) -> Tensor:
+        """Returns the rows of a fold."""
+        return (self.fold == fold).nonzero()[:, 0]
 
 
 @dataclass(frozen=True)
@@ -46,6 +74,11 @@ class Gain:
 
     mean: float
     error: float
+
+    @staticmethod
+    def of(difference: Tensor) -> Gain:
+        """Summarises the differences of all rows."""
+        return Gain(float(difference.mean()), float(difference.std() / math.sqrt(len(difference))))
 
     @property
     def ratio(self) -> float:
@@ -62,54 +95,60 @@ class CrossFit:
 
     Arguments:
         particles: Completions of all rows.
-        fold: (N,) the fold of each row.
-        networks: One model a fold, with a network in every node that can have one.
-        lines: One linear model a fold.
+        folds: Which rows are left out together.
+        rich: One model a fold.
+        plain: One model a fold.
+        candidates: The nodes that are compared.
+        only: Whether the other nodes are as the fit has them, or those of the plain models.
     """
 
     def __init__(
         self,
         particles: Particles,
-        fold: Tensor,
-        networks: Sequence[StructuralModel],
-        lines: Sequence[StructuralModel],
+        folds: Folds,
+        rich: Sequence[StructuralModel],
+        plain: Sequence[StructuralModel],
+        candidates: frozenset[int],
+        *,
+        only: bool = False,
     ) -> None:
-        self.particles, self.fold = particles, fold
-        self.candidates = frozenset(
-            i for i, parents in enumerate(particles.plan.graph.parents) if parents
-        )
-        with torch.no_grad():
-            self._parts = [
-                self._evaluate(f, pair) for f, pair in enumerate(zip(networks, lines, strict=True))
-            ]
-
-    def _evaluate(
-        self, fold: int, models: tuple[StructuralModel, StructuralModel]
-    ) -> tuple[Tensor, list[list[Tensor]]]:
-        """Returns the rows of a fold, and log φ of every node by its network and by its line."""
-        rows = (self.fold == fold).nonzero()[:, 0]
-        families = self.particles.families(rows)
-        found = [
-            [model.mechanism(i).log_prob(c.own, c.parents).expand(c.own.shape) for model in models]
-            for i, c in enumerate(families.nodes)
+        self.particles, self.candidates = particles, candidates
+        self._nodes = candidates if only else frozenset(range(len(plain[0].graph)))
+        self._parts = [
+            self._evaluate(folds.rows(fold), pair)
+            for fold, pair in enumerate(zip(rich, plain, strict=True))
         ]
+
+    @torch.no_grad()
+    def _evaluate(
+        self, rows: Tensor, models: tuple[StructuralModel, StructuralModel]
+    ) -> tuple[Tensor, dict[int, list[Tensor]]]:
+        """Returns the rows, and log φ of every node by its rich mechanism and by its plain one."""
+        cells = self.particles.families(rows).nodes
+        found = {
+            i: [
+                model.mechanism(i).log_prob(c.own, c.parents).expand(c.own.shape)[None]
+                for model in models
+            ]
+            for i, c in enumerate(cells)
+            if i in self._nodes
+        }
         return rows, found
 
     def log_prob(self, nodes: frozenset[int]) -> Tensor:
-        """Returns log p(x_O) of every row, up to constants, with networks in some nodes, (N,)."""
+        """Returns log p(x_O) of every row, up to constants, with some nodes rich, (N,)."""
         answer = self.particles.completed.new_zeros(len(self.particles))
         for rows, found in self._parts:
-            picked = [pair[0 if i in nodes else 1][None] for i, pair in enumerate(found)]
-            answer[rows] = self.particles.log_prob(rows, _Given(picked))[0]
+            picked = {i: pair[0 if i in nodes else 1] for i, pair in found.items()}
+            answer[rows] = self.particles.log_prob(rows, lambda i, *_, p=picked: p.get(i))[0]
         return answer
 
     def gain(self, nodes: frozenset[int], over: frozenset[int]) -> Gain:
-        """Returns what networks in some nodes gain over networks in others."""
-        difference = self.log_prob(nodes) - self.log_prob(over)
-        return Gain(float(difference.mean()), float(difference.std() / math.sqrt(len(difference))))
+        """Returns what richness in some nodes gains over richness in others."""
+        return Gain.of(self.log_prob(nodes) - self.log_prob(over))
 
     def choose(self, errors_to_beat: float) -> frozenset[int]:
-        """Returns the nodes that earn a network."""
+        """Returns the nodes that earn a rich mechanism."""
         chosen = self.candidates
         while chosen:
             ratio, weakest = min(
@@ -121,82 +160,80 @@ class CrossFit:
         return chosen
 
 
-class _Given:
-    """log φ that is known already, for `Particles.log_prob`."""
-
-    def __init__(self, found: list[Tensor]) -> None:
-        self.found = found
-
-    def __call__(self, node: int, own: Tensor, parents: Tensor) -> Tensor:
-        return self.found[node]
+def some_rows(rows: tuple[Tensor, Tensor], seed: int) -> tuple[Tensor, Tensor]:
+    """Returns as many rows as are worth their time, by chance."""
+    count, columns = rows[0].shape
+    most = min(MOST_ROWS, MOST_CELLS // (columns * COMPLETIONS))
+    if count <= most:
+        return rows
+    some = torch.randperm(count, generator=derive_generator(seed, "judges"))[:most]
+    return rows[0][some], rows[1][some]
 
 
 def cross_fit(
-    line: StructuralModel,
+    particles: Particles,
+    folds: Folds,
     starts: Sequence[StructuralModel],
-    rows: tuple[Tensor, Tensor],
+    plain: Sequence[StructuralModel],
+    candidates: frozenset[int],
     settings: Settings,
     seed: int,
     watch: EpochWatcher | None = None,
+    *,
+    only: bool = False,
+    steps: int = STEPS,
 ) -> CrossFit:
-    """Trains a network and a line for every fold.
+    """Trains a rich model for every fold beside its plain one.
 
     Arguments:
-        line: The linear fit to all rows.
-        starts: As many fresh networks as folds.
-        rows: Values (N, d) and observed (N, d) of all rows.
+        particles: Completions of all rows, in double precision.
+        folds: Which rows are left out together.
+        starts: A rich model a fold as it starts; it is trained in place.
+        plain: A fitted plain model a fold.
+        candidates: The nodes that are compared.
         settings: How networks are trained.
         seed: Where randomness starts.
         watch: Called after each epoch.
+        only: Whether only candidates are trained; the other nodes are as the fit has them.
+        steps: About how many steps of training.
     """
-    count, folds = len(rows[0]), len(starts)
-    order = torch.randperm(count, generator=derive_generator(seed, "folds"))
-    fold = torch.empty(count, dtype=torch.int64)
-    fold[order] = torch.arange(count) % folds
-    weights = (fold != torch.arange(folds)[:, None]).double() * (folds / (folds - 1.0))
-    particles = Particles.draw(line, *rows, COMPLETIONS, derive_generator(seed, "fold rows"))
-    lines = one_step_replicates(line, particles, weights)
-    for start, its_line in zip(starts, lines, strict=True):
-        for i in range(len(line.graph)):
-            start.mechanism(i).start_from(its_line.mechanism(i))
-        start.float()
-    settings = replace(settings, epochs=math.ceil(SHARE_OF_EPOCHS * settings.epochs))
-    training = _FoldTraining(
-        starts, particles.to(torch.float32), fold, weights.float(), settings, seed
-    )
-    training.run(watch)
-    return CrossFit(particles, fold, [start.double() for start in starts], lines)
+    settings = replace(settings, batch=BATCH)
+    steps_an_epoch = math.ceil(len(particles) / settings.batch_for(len(particles)))
+    epochs = min(math.ceil(steps / steps_an_epoch), math.ceil(settings.epochs / 2))
+    settings = replace(settings, epochs=epochs)
+    single = [start.float() for start in starts]
+    nodes = candidates if only else None
+    _FoldTraining(single, particles.to(torch.float32), folds, settings, seed, nodes).run(watch)
+    rich = [start.double() for start in starts]
+    return CrossFit(particles, folds, rich, plain, candidates, only=only)
 
 
 class _FoldTraining(Training):
-    """Networks of all folds, and the epoch at which the rows they did not see like them best."""
+    """Models of all folds, each at the epoch that the rows of the other folds like best."""
 
     def __init__(
         self,
         models: Sequence[StructuralModel],
         particles: Particles,
-        fold: Tensor,
-        weights: Tensor,
+        folds: Folds,
         settings: Settings,
         seed: int,
+        nodes: frozenset[int] | None,
     ) -> None:
         everyone = torch.arange(len(particles))
-        super().__init__(models, particles, (everyone, everyone), weights, settings, seed)
-        self.fold = fold
+        weights = folds.weights().float()
+        super().__init__(models, particles, (everyone, everyone), weights, settings, seed, nodes)
+        self.folds = folds
 
-    @torch.no_grad()
-    def _keep_best(self) -> None:
-        total = 0.0
-        for fold in range(self.ensemble.size):
-            mine = [
-                {name: tensor[fold : fold + 1] for name, tensor in node.items()}
-                for node in self.averaged
-            ]
-            for piece in self._pieces((self.fold == fold).nonzero()[:, 0]):
-                total += float(self._log_prob(piece, mine).sum())
-        self.schedule.observe(total / len(self.fold))
-        if total > float(self.highest[0]):
-            self.highest[:] = total
-            for best, averaged in zip(self.best, self.averaged, strict=True):
-                for name, tensor in best.items():
-                    tensor.copy_(averaged[name])
+    def _judge(self) -> Tensor:
+        unseen = torch.stack([self._unseen(fold) for fold in range(self.folds.count)])
+        return unseen.sum() - unseen
+
+    def _unseen(self, fold: int) -> Tensor:
+        """Returns the log-density of a fold's rows by the model that does not see them."""
+        mine = [
+            {name: tensor[fold : fold + 1] for name, tensor in node.items()}
+            for node in self.averaged
+        ]
+        parts = [self._log_prob(p, mine).sum() for p in self._pieces(self.folds.rows(fold))]
+        return torch.stack(parts).sum()

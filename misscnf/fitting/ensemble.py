@@ -12,7 +12,7 @@ does not mix them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import torch
 from torch import Tensor
@@ -39,16 +39,21 @@ class Ensemble:
 
     Arguments:
         models: The B models, of the same shape.
+        nodes: The nodes that are evaluated; None for all.
     """
 
-    def __init__(self, models: Sequence[StructuralModel]) -> None:
+    def __init__(
+        self, models: Sequence[StructuralModel], nodes: Collection[int] | None = None
+    ) -> None:
         self.size = len(models)
         self.shells: list[LogProb] = []
         self.parameters: list[Parameters] = []
         """Of each node, by name, with the replicates along the first axis."""
         for node in range(len(models[0].graph)):
             shells = [LogProb(model.mechanism(node)) for model in models]
-            stacked, _ = stack_module_state(shells)
+            stacked: Parameters = {}
+            if nodes is None or node in nodes:
+                stacked, _ = stack_module_state(shells)
             self.shells.append(shells[0])
             self.parameters.append(
                 {name: tensor.detach().requires_grad_() for name, tensor in stacked.items()}
@@ -57,7 +62,10 @@ class Ensemble:
     def log_factor(self, parameters: list[Parameters]) -> LogFactor:
         """Returns log φ as a function of node, own values and parents, for all replicates."""
 
-        def evaluate(node: int, own: Tensor, parents: Tensor) -> Tensor:
+        def evaluate(node: int, own: Tensor, parents: Tensor) -> Tensor | None:
+            if not parameters[node]:
+                return None
+
             def one(mine: Parameters) -> Tensor:
                 found: Tensor = functional_call(self.shells[node], mine, (own, parents))
                 return found
@@ -72,8 +80,8 @@ class Ensemble:
             for node, stacked in enumerate(parameters):
                 for replicate, model in enumerate(models):
                     shell = LogProb(model.mechanism(node))
-                    for name, parameter in shell.named_parameters():
-                        parameter.copy_(stacked[name][replicate])
+                    for name, tensor in stacked.items():
+                        shell.get_parameter(name).copy_(tensor[replicate])
 
 
 def train_ensemble(
@@ -110,8 +118,9 @@ class Training:
         weights: Tensor,
         settings: Settings,
         seed: int,
+        nodes: Collection[int] | None = None,
     ) -> None:
-        self.models, self.ensemble = models, Ensemble(models)
+        self.models, self.ensemble = models, Ensemble(models, nodes)
         self.particles, self.weights = particles, weights
         (self.train, self.held_out), self.settings, self.seed = rows, settings, seed
         self.now = self.ensemble.parameters
@@ -163,15 +172,20 @@ class Training:
 
     @torch.no_grad()
     def _keep_best(self) -> None:
-        found = torch.zeros_like(self.highest)
-        for piece in self._pieces(self.held_out):
-            found += (self.weights[:, piece] * self._log_prob(piece, self.averaged)).sum(1)
+        found = self._judge()
         self.schedule.observe(float(found.mean()) / len(self.held_out))
         better = found > self.highest
         self.highest = torch.where(better, found, self.highest)
         for best, averaged in zip(self.best, self.averaged, strict=True):
             for name, tensor in best.items():
                 tensor[better] = averaged[name][better]
+
+    def _judge(self) -> Tensor:
+        """Returns what the held-out rows say of the averaged weights of each replicate, (B,)."""
+        found = torch.zeros_like(self.highest)
+        for piece in self._pieces(self.held_out):
+            found += (self.weights[:, piece] * self._log_prob(piece, self.averaged)).sum(1)
+        return found
 
     def _log_prob(self, rows: Tensor, parameters: list[Parameters]) -> Tensor:
         return self.particles.log_prob(rows, self.ensemble.log_factor(parameters))

@@ -2,52 +2,41 @@ r"""A whole fit: solve the linear model, let rows that were left out choose, tra
 
 The linear model is the exact maximum of the observed-data likelihood and costs a fraction of a
 second. Networks start as that linear model and have to earn their place by the gain in
-log-density of rows that were left out, paired row by row.
-
-In tables of up to 10,000 rows every row is left out once (`crossfit`), before any other training:
-a node gets a network if its gain exceeds 1.5 standard errors. In larger tables all nodes get one,
-and keep it if the gain on the held-out rows exceeds two.
+log-density of rows that were left out, node by node (`ladder`): first networks of the means, which
+are then trained on the likelihood itself; then, where the noise that they leave is odd, richer
+noise, and another training that starts from the first.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from misscnf.domains import Domain
-from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.fitting.checkpoint import Checkpoint, fingerprint
-from misscnf.fitting.crossfit import FOLDS, cross_fit
+from misscnf.fitting.ladder import Pair, Rung, build_model, choose_means, choose_noise
 from misscnf.fitting.line import Line, fit_line
 from misscnf.fitting.loop import Rows, Trainer, Watcher
-from misscnf.fitting.settings import Settings, Shape
+from misscnf.fitting.settings import Settings
 from misscnf.graph import CausalGraph
-from misscnf.integration import Effort
-from misscnf.likelihood import observed_log_prob
 from misscnf.structural import StructuralModel
 
-__all__ = ["Fitted", "fit_model", "build_model"]
+__all__ = ["Fitted", "fit_model"]
 
 logger = logging.getLogger("misscnf")
 
 FEWEST_TO_COMPARE = 20
 """With fewer held-out rows, no comparison is worth its noise, and the linear model stays."""
-ERRORS_TO_BEAT = 1.5
-"""By every node, where every row is left out once."""
-ERRORS_TO_BEAT_HELD_OUT = 2.0
-"""More than one, because the best epoch is chosen on the same rows."""
-MOST_TO_CROSS_FIT = 10_000
-"""Rows up to which every row is left out once."""
-COMPARISON = Effort(draws=256, effective=64.0, limit=2048)
-"""The spread between rows is far larger than what these draws leave."""
+
+History = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -56,42 +45,97 @@ class Fitted:
 
     model: StructuralModel
     """in double precision, on the CPU"""
-    history: list[dict[str, Any]]
+    history: History
     """one record an epoch; log-densities of standardised rows"""
-    chosen: str
-    """"linear", or "network" where some node has one"""
-    comparison: dict[str, Any] | None
-    """the gain of networks over lines on rows that were left out, and its standard error; also by
-    `nodes` where each was judged"""
-    networks: frozenset[int] = frozenset()
-    """the nodes that have a network"""
+    rungs: tuple[Rung, ...]
+    """how rich each node's mechanism is"""
+    comparison: dict[str, Any] | None = None
+    """the gain of networks over lines on rows that were left out, with its standard error, in all
+    and by `nodes`"""
+
+    @property
+    def chosen(self) -> str:
+        """What all of them are: "linear" where every node is a line with normal noise."""
+        return "linear" if set(self.rungs) == {Rung()} else "network"
 
 
-def build_model(
-    graph: CausalGraph,
-    domains: Sequence[Domain],
-    shape: Shape,
-    line: StructuralModel | None,
-    nodes: Collection[int] | None = None,
-) -> StructuralModel:
-    """Makes a model that starts as a linear one if there is one.
+@dataclass(frozen=True)
+class _Task:
+    """What a fit is given."""
 
-    Arguments:
-        graph: The causal graph.
-        domains: The domain of each node.
-        shape: The shape of its mechanisms.
-        line: The linear model, or None.
-        nodes: Which nodes have that shape, the others being linear; None for all.
-    """
-    model = shape.build_model(graph, domains)
-    if nodes is not None:
-        linear = replace(shape, hidden=(), scale_hidden=None).build_model(graph, domains)
-        chosen = [model if i in nodes else linear for i in range(len(graph))]
-        model = StructuralModel(graph, [of.mechanism(i) for i, of in enumerate(chosen)])
-    if line is not None:
-        for i in range(len(graph)):
-            model.mechanism(i).start_from(line.mechanism(i))
-    return model
+    graph: CausalGraph
+    domains: Sequence[Domain]
+    train: Pair
+    validation: Pair | None
+    settings: Settings
+    seed: int
+    device: torch.device | str
+    folder: str | os.PathLike[str] | None
+    watch: Watcher | None
+
+    @property
+    def everything(self) -> Pair:
+        """All rows."""
+        if self.validation is None:
+            return self.train
+        return tuple(torch.cat(pair) for pair in zip(self.train, self.validation, strict=True))  # type: ignore[return-value]
+
+    @property
+    def held_out(self) -> int:
+        """The number of held-out rows."""
+        return 0 if self.validation is None else len(self.validation[0])
+
+    def solve(self, rows: Pair, start: StructuralModel | None = None) -> Line:
+        """Fits the linear model to some rows."""
+        return fit_line(self.graph, self.domains, *rows, start=start)
+
+    def only_line(self) -> Fitted:
+        """Fits the linear model to all rows."""
+        line = self.solve(self.everything)
+        if not line.converged:
+            logger.warning("the linear fit stopped before it converged.")
+        history = [{"epoch": line.iterations, "train": line.log_prob}]
+        return Fitted(line.model, history, (Rung(),) * len(self.graph))
+
+    def train_rungs(
+        self, rungs: Sequence[Rung], start: StructuralModel | None, stage: str
+    ) -> tuple[StructuralModel, History]:
+        """Trains a model that starts as a simpler one."""
+        settings, joint = self.settings, self.settings.joint
+        if stage == "noise":  # which starts close to its end
+            settings = replace(settings, epochs=math.ceil(settings.epochs / 2))
+        shapes = [rung.shape(settings.shape) for rung in rungs]
+        model = build_model(self.graph, self.domains, shapes, start, self.seed)
+        model.float().to(self.device)
+        held_out = (
+            None if self.validation is None else Rows.of(model, *self.validation, joint=joint)
+        )
+        train = Rows.of(model, *self.train, joint=joint)
+        kept = self._checkpoint(stage)
+        history = Trainer(model, train, held_out, settings, self.seed, kept).run(self.watch)
+        return model.double().cpu(), history
+
+    def _checkpoint(self, stage: str) -> Checkpoint | None:
+        if self.folder is None:
+            return None
+        if os.path.exists(self.folder) and not os.path.isdir(self.folder):
+            raise InputError(f"the checkpoint {str(self.folder)!r} is a file; name a directory.")
+        tensors = {"values": self.train[0], "observed": self.train[1]}
+        if self.validation is not None:
+            held_out = self.validation
+            tensors |= {"held_out_values": held_out[0], "held_out_observed": held_out[1]}
+        about = {
+            "graph": self.graph.to_dict(),
+            "domains": [domain.to_dict() for domain in self.domains],
+            "settings": self.settings.to_dict(),
+            "seed": self.seed,
+        }
+        return Checkpoint(self.folder, stage, fingerprint(about, tensors))
+
+    def choosing(self, done: int, epochs: int) -> None:
+        """Tells who looks on how far a choice is."""
+        if self.watch is not None:
+            self.watch({"epoch": done, "stage": "choosing"}, epochs)
 
 
 def fit_model(
@@ -120,97 +164,64 @@ def fit_model(
         watch: Called after each epoch.
     """
     _check_gradient(domains, settings)
-    everything = _stack(train, validation)
+    task = _Task(graph, domains, train, validation, settings, seed, device, checkpoint, watch)
     if not settings.train:
-        return _only_line(fit_line(graph, domains, *everything))
-    line = fit_line(graph, domains, *train) if settings.linear_start else None
-    if settings.compare_linear and _held_out(validation) < FEWEST_TO_COMPARE:
+        return task.only_line()
+    if not (settings.compare_linear and settings.linear_start):
+        return _all_networks(task)
+    if task.held_out < FEWEST_TO_COMPARE:
         logger.info(
             "too few held-out rows (%d) to justify a network: the linear model is used.",
-            _held_out(validation),
+            task.held_out,
         )
-        return _only_line(fit_line(graph, domains, *everything))
-    trained = partial(_train, graph, domains, train, validation, settings, line, seed, device)
-    kept = partial(_checkpoint, checkpoint, graph, domains, train, validation, settings, seed)
-    every = frozenset(i for i, parents in enumerate(graph.parents) if parents)
-    if not settings.compare_linear or line is None or validation is None:
-        return Fitted(*trained(every, kept("network"), watch), "network", None, every)
-    if len(everything[0]) <= MOST_TO_CROSS_FIT:
-        whole = fit_line(graph, domains, *everything, start=line.model)
-        nodes, comparison = _cross_fit(whole.model, domains, everything, settings, seed, watch)
-        if nodes:
-            return Fitted(*trained(nodes, kept("network"), watch), "network", comparison, nodes)
-        history = None
-    else:
-        model, history = trained(every, kept("network"), watch)
-        comparison = _compare(model, line.model, validation, seed)
-        if comparison["gain"] > ERRORS_TO_BEAT_HELD_OUT * comparison["standard_error"]:
-            return Fitted(model, history, "network", comparison, every)
-        whole = fit_line(graph, domains, *everything, start=line.model)
-    logger.info(
-        "rows that were left out do not favour networks over lines (gain %.4f ± %.4f nats a row): "
-        "the linear model is used.",
-        comparison["gain"],
-        comparison["standard_error"],
+        return task.only_line()
+    fitted = _networks_of_means(task)
+    return _with_richer_noise(task, fitted) if settings.richer_noise else fitted
+
+
+def _all_networks(task: _Task) -> Fitted:
+    """Gives every node a network, unasked."""
+    line = task.solve(task.train).model if task.settings.linear_start else None
+    rungs = tuple(Rung(mean=bool(parents)) for parents in task.graph.parents)
+    model, history = task.train_rungs(rungs, line, "network")
+    return Fitted(model, history, rungs)
+
+
+def _networks_of_means(task: _Task) -> Fitted:
+    """Gives networks to the nodes that earn one."""
+    linear = task.only_line()
+    rows, settings = task.everything, task.settings
+    nodes, comparison = choose_means(
+        linear.model, task.domains, rows, settings, task.seed, task.choosing
     )
-    linear = _only_line(whole)
-    return replace(linear, history=history or linear.history, comparison=comparison)
+    if not nodes:
+        logger.info(
+            "rows that were left out do not favour networks over lines (gain %.4f ± %.4f nats a "
+            "row): the linear model is used.",
+            comparison["gain"],
+            comparison["standard_error"],
+        )
+        return replace(linear, comparison=comparison)
+    line = task.solve(task.train, start=linear.model)
+    rungs = tuple(Rung(mean=i in nodes) for i in range(len(task.graph)))
+    return Fitted(*task.train_rungs(rungs, line.model, "network"), rungs, comparison)
 
 
-def _train(
-    graph: CausalGraph,
-    domains: Sequence[Domain],
-    train: tuple[Tensor, Tensor],
-    validation: tuple[Tensor, Tensor] | None,
-    settings: Settings,
-    line: Line | None,
-    seed: int,
-    device: torch.device | str,
-    nodes: frozenset[int],
-    kept: Checkpoint | None,
-    watch: Watcher | None,
-) -> tuple[StructuralModel, list[dict[str, Any]]]:
-    """Trains networks in some nodes; returns the model and its history."""
-    start = None if line is None else line.model
-    model = build_model(graph, domains, settings.shape, start, nodes)
-    model.initialise(derive_generator(seed, "initialise"))
-    model.float().to(device)
-    joint = settings.joint
-    held_out = None if validation is None else Rows.of(model, *validation, joint=joint)
-    trainer = Trainer(model, Rows.of(model, *train, joint=joint), held_out, settings, seed, kept)
-    history = trainer.run(watch)
-    return model.double().cpu(), history
-
-
-def _cross_fit(
-    line: StructuralModel,
-    domains: Sequence[Domain],
-    rows: tuple[Tensor, Tensor],
-    settings: Settings,
-    seed: int,
-    watch: Watcher | None,
-) -> tuple[frozenset[int], dict[str, Any]]:
-    """Returns which nodes earn a network, and by how much."""
-    graph = line.graph
-    starts = []
-    for fold in range(FOLDS):
-        start = build_model(graph, domains, settings.shape, None)
-        start.initialise(derive_generator(seed, "fold", fold))
-        starts.append(start)
-    choosing = None if watch is None else partial(_tell, watch)
-    crossed = cross_fit(line, starts, rows, settings, seed, choosing)
-    nodes = crossed.choose(ERRORS_TO_BEAT)
-    gain = crossed.gain(nodes or crossed.candidates, frozenset())
-    by_node = {i: crossed.gain(nodes | {i}, nodes - {i}) for i in sorted(crossed.candidates)}
-    return nodes, {
-        **gain.to_dict(),
-        "nodes": {graph.nodes[i]: found.to_dict() for i, found in by_node.items()},
-    }
-
-
-def _tell(watch: Watcher, done: int, epochs: int) -> None:
-    """Tells a watcher of the fit how far the choice of nodes is."""
-    watch({"epoch": done, "stage": "choosing"}, epochs)
+def _with_richer_noise(task: _Task, fitted: Fitted) -> Fitted:
+    """Gives scales and splines to the nodes that earn them."""
+    richer = choose_noise(
+        fitted.model, task.domains, task.everything, task.settings, task.seed, task.choosing
+    )
+    if not richer:
+        return fitted
+    rungs = tuple(
+        replace(rung, scale=richer[i].scale, noise=richer[i].noise) if i in richer else rung
+        for i, rung in enumerate(fitted.rungs)
+    )
+    model, history = task.train_rungs(rungs, fitted.model, "noise")
+    before = [] if fitted.chosen == "linear" else fitted.history
+    later = [{**record, "epoch": record["epoch"] + len(before)} for record in history]
+    return Fitted(model, [*before, *later], rungs, fitted.comparison)
 
 
 def _check_gradient(domains: Sequence[Domain], settings: Settings) -> None:
@@ -219,66 +230,3 @@ def _check_gradient(domains: Sequence[Domain], settings: Settings) -> None:
             f"the preset {settings.preset!r} takes its gradient through the draws, and a draw of "
             f"a discrete column has none; use another preset, or kinds='continuous'."
         )
-
-
-def _only_line(line: Line) -> Fitted:
-    if not line.converged:
-        logger.warning("the linear fit stopped before it converged.")
-    history = [{"epoch": line.iterations, "train": line.log_prob}]
-    return Fitted(line.model, history, "linear", None)
-
-
-def _held_out(validation: tuple[Tensor, Tensor] | None) -> int:
-    return 0 if validation is None else len(validation[0])
-
-
-def _stack(
-    train: tuple[Tensor, Tensor], validation: tuple[Tensor, Tensor] | None
-) -> tuple[Tensor, Tensor]:
-    if validation is None:
-        return train
-    return torch.cat([train[0], validation[0]]), torch.cat([train[1], validation[1]])
-
-
-def _compare(
-    network: StructuralModel,
-    line: StructuralModel,
-    validation: tuple[Tensor, Tensor],
-    seed: int,
-) -> dict[str, float]:
-    """Returns the held-out gain of a network over a line, a row, with its standard error."""
-    log_probs = []
-    for model in (network, line):
-        rows = Rows.of(model, *validation, joint=False)
-        generator = derive_generator(seed, "compare")
-        found = observed_log_prob(model, rows.values, rows.plan, generator, COMPARISON)
-        log_probs.append(found.log_prob)
-    gain = log_probs[0] - log_probs[1]
-    error = gain.std() / len(gain) ** 0.5
-    return {"gain": float(gain.mean()), "standard_error": float(error)}
-
-
-def _checkpoint(
-    folder: str | os.PathLike[str] | None,
-    graph: CausalGraph,
-    domains: Sequence[Domain],
-    train: tuple[Tensor, Tensor],
-    validation: tuple[Tensor, Tensor] | None,
-    settings: Settings,
-    seed: int,
-    stage: str,
-) -> Checkpoint | None:
-    if folder is None:
-        return None
-    if os.path.exists(folder) and not os.path.isdir(folder):
-        raise InputError(f"the checkpoint {str(folder)!r} is a file; name a directory.")
-    tensors = {"values": train[0], "observed": train[1]}
-    if validation is not None:
-        tensors |= {"held_out_values": validation[0], "held_out_observed": validation[1]}
-    about = {
-        "graph": graph.to_dict(),
-        "domains": [domain.to_dict() for domain in domains],
-        "settings": settings.to_dict(),
-        "seed": seed,
-    }
-    return Checkpoint(folder, stage, fingerprint(about, tensors))

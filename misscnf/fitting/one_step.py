@@ -26,7 +26,7 @@ from torch.func import functional_call, grad, jacrev, vmap
 from misscnf.fitting.particles import LogProb, Particles
 from misscnf.structural import StructuralModel
 
-__all__ = ["one_step_replicates", "Information", "measure_information"]
+__all__ = ["one_step_replicates", "Information", "measure_information", "moved"]
 
 ROWS_AT_ONCE = 1024
 PRIOR_SPREAD = 10.0
@@ -45,6 +45,15 @@ class Information:
     """(p, p)"""
     names: list[str]
     """Of each of the p numbers: node/parameter."""
+
+    def newton_moves(self, gradients: Tensor) -> Tensor:
+        """Returns how far a Newton step goes, for each of B gradients of the table, (B, p)."""
+        prior = torch.eye(len(self.matrix)).to(self.matrix) / PRIOR_SPREAD**2
+        moves: Tensor = torch.linalg.solve(self.matrix + prior, gradients.T).T
+        for place, name in enumerate(self.names):
+            if name.endswith("dispersion") and self.matrix[place, place] < FLAT * len(self.scores):
+                moves[:, place] = 0.0
+        return moves
 
     def covariance(self) -> Tensor:
         """Returns the sandwich covariance of the estimates, (p, p)."""
@@ -151,16 +160,12 @@ def one_step_replicates(
         weights: (B, N) with mean one.
     """
     found = measure_information(model, particles)
-    matrix = found.matrix + torch.eye(len(found.matrix)).to(found.matrix) / PRIOR_SPREAD**2
-    moves = torch.linalg.solve(matrix, found.scores.T @ (weights.T - 1.0)).T
-    for place, name in enumerate(found.names):
-        if name.endswith("dispersion") and found.matrix[place, place] < FLAT * len(particles):
-            moves[:, place] = 0.0
-    return [_moved(model, move) for move in moves]
+    moves = found.newton_moves((weights - 1.0) @ found.scores)
+    return [moved(model, move) for move in moves]
 
 
-def _moved(model: StructuralModel, move: Tensor) -> StructuralModel:
-    """Returns a copy whose parameters are moved, node by node in the order of `_nodes`."""
+def moved(model: StructuralModel, move: Tensor) -> StructuralModel:
+    """Returns a copy whose parameters are moved, in the order of `Information.names`."""
     copied = copy.deepcopy(model)
     start = 0
     with torch.no_grad():

@@ -14,7 +14,7 @@ the same completions with B sets of parameters.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 import torch
@@ -22,13 +22,14 @@ from torch import Tensor, nn
 
 from misscnf.elimination import Plan
 from misscnf.integration import Effort, integrate
-from misscnf.mechanisms import Mechanism
+from misscnf.mechanisms import Mechanism, standard_normal_log_prob
 from misscnf.structural import StructuralModel
 
 __all__ = ["Particles", "Families", "Cells", "LogFactor", "LogProb"]
 
-LogFactor = Callable[[int, Tensor, Tensor], Tensor]
-"""(node, own (n,), parents (n, p)) → log φ of B sets of parameters, (B, n)."""
+LogFactor = Callable[[int, Tensor, Tensor], Tensor | None]
+"""(node, own (n,), parents (n, p)) → log φ of B sets of parameters, (B, n); None where the node is
+as the fit has it."""
 
 ROWS_AT_ONCE = 1024
 MOST_COMPARED = 64
@@ -90,6 +91,8 @@ class Particles:
     first: Tensor
     """(K, N, d) the first completion of the row that agrees with this one on the node's family"""
     plan: Plan
+    own: Tensor
+    """(K, N, d) what each node's factor is asked at: its value, or its noise (`of_noise`)"""
 
     @staticmethod
     @torch.no_grad()
@@ -118,7 +121,8 @@ class Particles:
                 drawn = block.draw(count, generator, even=True)
                 completed[:, rows[c.cell_row], c.cell_node] = drawn.T.to(values)
         log_factor = _log_factors(model, completed, plan)
-        return Particles(completed, log_factor, _first_alike(completed, plan), plan)
+        first = _first_alike(completed, plan)
+        return Particles(completed, log_factor, first, plan, completed)
 
     def __len__(self) -> int:
         return self.completed.shape[1]
@@ -131,7 +135,25 @@ class Particles:
     def to(self, dtype: torch.dtype) -> Particles:
         """Returns the same in another precision."""
         completed, log_factor = self.completed.to(dtype), self.log_factor.to(dtype)
-        return replace(self, completed=completed, log_factor=log_factor)
+        own = completed if self.own is self.completed else self.own.to(dtype)
+        return replace(self, completed=completed, log_factor=log_factor, own=own)
+
+    @torch.no_grad()
+    def of_noise(self, model: StructuralModel, nodes: Collection[int]) -> Particles:
+        """Returns the same with the noise of some nodes for their values; its law is N(0, 1).
+
+        Given its parents, a node and its noise are the same news, and ratios of densities too.
+
+        Arguments:
+            model: The fit.
+            nodes: Continuous nodes; factors of others must not be asked for.
+        """
+        noise, log_factor = self.completed.clone(), self.log_factor.clone()
+        for node in nodes:
+            parents = model.parents_of(self.completed, node)
+            u = model.mechanism(node).abduct(self.completed[..., node], parents)
+            noise[..., node], log_factor[..., node] = u, standard_normal_log_prob(u)
+        return replace(self, own=noise, log_factor=log_factor)
 
     def families(self, rows: Tensor) -> Families:
         """Gathers what every node is evaluated at for some rows."""
@@ -152,12 +174,13 @@ class Particles:
     def _cells(
         self, node: int, rows: Tensor, free: Tensor, drawn: Tensor, component: Tensor
     ) -> Cells:
-        columns = torch.tensor([node, *self.plan.graph.parents[node]])
+        columns = torch.tensor(self.plan.graph.parents[node], dtype=torch.int64)
         first = self.first[:, drawn, node].long()
         distinct = first == torch.arange(self.count)[:, None]
         number = distinct.flatten().cumsum(0).reshape(distinct.shape) - 1 + len(free)
         completion, which = distinct.nonzero(as_tuple=True)
-        family = torch.cat(
+        own = torch.cat([self.own[0][rows[free], node], self.own[completion, drawn[which], node]])
+        parents = torch.cat(
             [
                 self.completed[0][rows[free][:, None], columns],
                 self.completed[completion[:, None], drawn[which][:, None], columns],
@@ -165,7 +188,7 @@ class Particles:
         )
         place = number.gather(0, first)
         log_factor = self.log_factor[:, drawn, node]
-        return Cells(free, component, family[:, 0], family[:, 1:], place, log_factor)
+        return Cells(free, component, own, parents, place, log_factor)
 
     def log_prob(self, rows: Tensor, log_factor: LogFactor) -> Tensor:
         """Returns log p_θ(x_O) − Σ_c log p_θ̂ of the rows for B sets of parameters, (B, n)."""
@@ -176,6 +199,8 @@ class Particles:
             if not len(cells.own):
                 continue
             found = log_factor(node, cells.own, cells.parents)
+            if found is None:
+                continue
             answer, ratio = (x.expand(len(found), *x.shape[1:]) for x in (answer, ratio))
             answer = answer.index_add(1, cells.free, found[:, : len(cells.free)])
             moved = found[:, cells.place] - cells.log_factor

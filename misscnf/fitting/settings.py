@@ -93,17 +93,19 @@ class Settings:
     """Whether to start from the maximum-likelihood linear model."""
     compare_linear: bool = True
     """Whether nodes stay linear unless rows that were left out favour a network."""
+    richer_noise: bool = True
+    """Whether nodes whose noise is odd may earn a network of the scale and a spline."""
     epochs: int = 40
     """Passes over the training rows."""
-    batch: int = 1024
+    batch: int = 512
     """Rows in a step; fewer where the table is short, so that an epoch has several steps."""
     steps_an_epoch: int = 16
     """At least so many steps in an epoch, as far as batches of 64 rows allow."""
-    learning_rate: float = 5e-3
+    learning_rate: float = 1e-2
     """The rate, or the peak of the one-cycle schedule."""
     schedule: str = "one-cycle"
     """"one-cycle" or "plateau"."""
-    averaging: float | None = 0.98
+    averaging: float | None = 0.99
     """Exponential averaging of the weights, per step; None for none."""
     keep_best: bool = True
     """Whether the best epoch by held-out likelihood is kept, or the last."""

@@ -1,11 +1,17 @@
 r"""Spline mechanisms: a Gaussian one whose noise is bent by a monotone spline.
 
-    z = (x − m(x_pa)) / exp(s(x_pa)),   u = S(z)
+    z = (x − m(x_pa)) / exp(s(x_pa)) + c,   u = S(z),   c = E[S⁻¹(u)]
 
 S is zuko's monotone rational-quadratic spline on [−bound, bound] and the identity outside, with
 slope one at the ends: the tails extrapolate linearly, and the map stays invertible and stable
 however far a value lies from the data. With all its parameters zero, S is the identity, so that a
-spline starts as the Gaussian it refines.
+spline starts as the Gaussian it refines. The shift c makes m the mean of x given its parents.
+
+The mean is learned by least squares, whatever the noise: a parameter of m sees the slope of
+−½ ((x − m) / exp(s))² instead of the slope of the log-density. Least squares finds the mean where
+the noise is not what the spline can say, as where its shape changes with the parents; the
+likelihood does not. Effects are differences of means. (Where a network bends the spline with the
+parents there is neither shift nor least squares: all follows the likelihood.)
 
 References:
     Durkan et al., Neural Spline Flows, 2019.
@@ -17,6 +23,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from numpy.polynomial.hermite_e import hermegauss
 from torch import Tensor
 from torch.distributions import Distribution
 
@@ -33,9 +40,12 @@ Distribution._validate_args, Distribution.arg_constraints = _validation  # type:
 
 __all__ = ["Spline"]
 
+NORMAL_RULE = tuple(side / side.sum() if i else side for i, side in enumerate(hermegauss(32)))
+"""Nodes and weights of Gauss and Hermite, for means over N(0, 1)."""
+
 
 class Spline(Mechanism):
-    """u = S((x − m(x_pa)) / exp(s(x_pa))) with u ~ N(0, 1).
+    """u = S((x − m(x_pa)) / exp(s(x_pa)) + c) with u ~ N(0, 1).
 
     Arguments:
         parents: The domains of the parents, or their number.
@@ -70,28 +80,43 @@ class Spline(Mechanism):
             activation=activation,
         )
 
-    def _spline(self, parents: Tensor) -> MonotonicRQSTransform:
+    def _spline(self, parents: Tensor) -> tuple[MonotonicRQSTransform, Tensor | float]:
+        """Returns S and c."""
         parts = self.shape(parents).split([self.bins, self.bins, self.bins - 1], dim=-1)
-        return MonotonicRQSTransform(*parts, bound=self.bound)
+        spline = MonotonicRQSTransform(*parts, bound=self.bound)
+        if not self.constant_shape:
+            return spline, 0.0
+        nodes, weights = (torch.as_tensor(side).to(parts[0]) for side in NORMAL_RULE)
+        return spline, (weights * spline.inv(nodes)).sum()
 
     def log_prob(self, x: Tensor, parents: Tensor) -> Tensor:
         """Returns log N(u; 0, 1) + log S′(z) − s."""
         location, log_scale = self.base.location_and_log_scale(parents)
-        z = (x - location) * torch.exp(-log_scale)
-        u, log_slope = self._spline(parents).call_and_ladj(z)
-        return standard_normal_log_prob(u) + log_slope - log_scale
+        spline, shift = self._spline(parents)
+        # Draws that carry a gradient want the slope of the density itself.
+        squares = self.constant_shape and not (x.requires_grad or parents.requires_grad)
+        mean = location.detach() if squares else location
+        z = (x - mean) * torch.exp(-log_scale) + shift
+        u, log_slope = spline.call_and_ladj(z)
+        log_prob = standard_normal_log_prob(u) + log_slope - log_scale
+        if not squares:
+            return log_prob
+        pull = -0.5 * ((x - location) * torch.exp(-log_scale.detach())).square()
+        return log_prob + (pull - pull.detach())
 
     def generate(self, u: Tensor, parents: Tensor) -> Tensor:
-        """Returns m + exp(s) S⁻¹(u)."""
+        """Returns m + exp(s) (S⁻¹(u) − c)."""
         location, log_scale = self.base.location_and_log_scale(parents)
-        return location + torch.exp(log_scale) * self._spline(parents).inv(u)
+        spline, shift = self._spline(parents)
+        return location + torch.exp(log_scale) * (spline.inv(u) - shift)
 
     def abduct(
         self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
     ) -> Tensor:
-        """Returns S((x − m) / exp(s))."""
-        z = self.base.abduct(x, parents)
-        return self._spline(parents)(z)
+        """Returns S((x − m) / exp(s) + c)."""
+        spline, shift = self._spline(parents)
+        u: Tensor = spline(self.base.abduct(x, parents) + shift)
+        return u
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draws the hidden layers of all networks."""

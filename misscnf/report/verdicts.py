@@ -203,9 +203,21 @@ def held_out_sentence(model: MissCNF) -> str:
         return "Networks, as the settings ask; they were not compared with linear mechanisms."
     gain, error = model.comparison_["gain"], model.comparison_["standard_error"]
     numbers = f"{_nats(gain)} ± {_nats(error)} nats a row on rows that were left out"
-    if model.chosen_ == "network":
-        return f"Networks for {listed(model.networks_)}: they gain {numbers} over lines."
-    return f"Linear mechanisms were kept: networks gained {numbers}, which is too little."
+    if model.networks_:
+        means = f"Networks for {listed(model.networks_)}: they gain {numbers} over lines."
+    else:
+        means = f"Linear mechanisms were kept: networks gained {numbers}, which is too little."
+    return " ".join([means, *_noise_sentences(model)])
+
+
+def _noise_sentences(model: MissCNF) -> list[str]:
+    """Returns which nodes have more than normal noise of constant scale."""
+    told = {
+        "network scale": "Noise whose scale depends on the parents",
+        "spline noise": "Noise of a shape of its own",
+    }
+    nodes = {what: [name for name, rung in model.rungs_.items() if what in rung] for what in told}
+    return [f"{told[what]}: {listed(names)}." for what, names in nodes.items() if names]
 
 
 def _nats(value: float) -> str:

@@ -11,7 +11,14 @@ from scipy.interpolate import CubicSpline
 from misscnf.bench.scms import MAIN, SCMS, Equation, linear, load_scm
 from misscnf.bench.scms.alpha import bend
 from misscnf.bench.scms.chain_d import NaturalSpline
-from misscnf.bench.scms.equations import LAPLACE, NORMAL, TANH, UNIFORM, softplus_of_uniform
+from misscnf.bench.scms.equations import (
+    LAPLACE,
+    NORMAL,
+    TANH,
+    UNIFORM,
+    softplus_of_uniform,
+    two_peaks,
+)
 from misscnf.errors import InputError
 from misscnf.mechanisms import standard_normal_log_prob
 
@@ -23,6 +30,7 @@ SHAPES = {
     "uniform": UNIFORM,
     "laplace": LAPLACE,
     "softplus": softplus_of_uniform(shift=0.5, slope=1.0),
+    "two peaks": two_peaks(distance=0.8, width=0.2),
 }
 E, ROOT2 = math.e, math.sqrt(2.0)
 
@@ -170,6 +178,8 @@ PRINTED = {
         [1, 2 * math.tanh(2) + 1, math.tanh(2) + 1.5, math.tanh(1.5)],
     ),
     "diamond_nlin": ([0, 2, 4, 10], [0, 1, 2, 2 / 5.5 + 1]),
+    "heteroscedastic": ([0, 1, 2], [0, 0.3, 2.15]),
+    "bimodal": ([1, 0, 2], [1, 1, 2.75]),
 }
 
 

@@ -27,11 +27,11 @@ HEAVY = {"torch", "pandas", "numpy", "sklearn", "scipy", "matplotlib", "networkx
 
 @pytest.fixture
 def curved(here):
-    """A table on which the network is kept."""
+    """A table on which the network is kept, and long enough to be stopped in its training."""
     rng = np.random.default_rng(0)
-    x = rng.normal(size=1500)
-    table = pd.DataFrame({"x": x, "y": x**2 + 0.1 * rng.normal(size=1500)})
-    table.loc[rng.random(1500) < 0.1, "y"] = np.nan
+    x = rng.normal(size=6000)
+    table = pd.DataFrame({"x": x, "y": x**2 + 0.1 * rng.normal(size=6000)})
+    table.loc[rng.random(6000) < 0.1, "y"] = np.nan
     table.to_csv(here / "curved.csv", index=False)
 
 

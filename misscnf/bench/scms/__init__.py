@@ -21,6 +21,7 @@ from misscnf.bench.scms.collider import collider_lin, collider_nlin, collider_nl
 from misscnf.bench.scms.diamond import diamond_nlin
 from misscnf.bench.scms.equations import Equation, linear
 from misscnf.bench.scms.fork import fork_lin, fork_nlin
+from misscnf.bench.scms.odd_noise import bimodal, heteroscedastic
 from misscnf.bench.scms.simpson import simpson_nlin, simpson_symprod
 from misscnf.bench.scms.triangle import triangle_lin, triangle_nlin, triangle_nlin_code
 from misscnf.bench.scms.world import World
@@ -49,6 +50,8 @@ SCMS: dict[str, Callable[..., World]] = {
     "simpson_symprod": simpson_symprod,
     "diamond_nlin": diamond_nlin,
     "backdoor_nlin": backdoor_nlin,
+    "heteroscedastic": heteroscedastic,
+    "bimodal": bimodal,
     "clinic": clinic,
 }
 """Every world by its name."""

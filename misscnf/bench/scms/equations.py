@@ -36,7 +36,11 @@ __all__ = [
     "UNIFORM",
     "LAPLACE",
     "softplus_of_uniform",
+    "two_peaks",
 ]
+
+HALVINGS = 60
+"""Of an interval, until it is shorter than a double can say."""
 
 Term: TypeAlias = Callable[..., Tensor | float]
 """A function of the parents, one argument each in graph order."""
@@ -214,5 +218,34 @@ def softplus_of_uniform(shift: float, slope: float) -> NoiseShape:
         # dv/dz = 1 / (slope (1 − e^−z)).
         log_density = -math.log(slope) - torch.log(-torch.expm1(-z.clamp(low, high)))
         return _within(z, low, high, log_density)
+
+    return NoiseShape(generate, abduct, log_prob)
+
+
+def two_peaks(distance: float, width: float) -> NoiseShape:
+    """Returns width · u + distance · tanh(3 u): peaks near ±distance, and a valley between."""
+
+    def generate(u: Tensor) -> Tensor:
+        return width * u + distance * torch.tanh(3.0 * u)
+
+    def slope(u: Tensor) -> Tensor:
+        return width + 3.0 * distance * (1.0 - torch.tanh(3.0 * u) ** 2)
+
+    @torch.no_grad()
+    def invert(z: Tensor) -> Tensor:
+        low, high = (z - distance) / width, (z + distance) / width
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            beyond = generate(middle) > z
+            low, high = torch.where(beyond, low, middle), torch.where(beyond, middle, high)
+        return 0.5 * (low + high)
+
+    def abduct(z: Tensor) -> Tensor:
+        u = invert(z)
+        return u - (generate(u) - z) / slope(u)  # a last step of Newton's, for the gradient
+
+    def log_prob(z: Tensor) -> Tensor:
+        u = abduct(z)
+        return standard_normal_log_prob(u) - torch.log(slope(u))
 
     return NoiseShape(generate, abduct, log_prob)

@@ -28,6 +28,8 @@ MORE_SCMS = (
     "simpson_symprod",
     "diamond_nlin",
     "backdoor_nlin",
+    "heteroscedastic",
+    "bimodal",
 )
 
 MAIN = Suite(
