@@ -22,6 +22,7 @@ from misscnf.elimination import Plan
 from misscnf.fitting import PRESETS, Settings, Shape, preset_settings
 from misscnf.fitting.objective import fisher_gradient, pathwise_gradient
 from misscnf.fitting.schedule import OneCycle, Plateau
+from misscnf.fitting.threads import one_thread
 from misscnf.graph import CausalGraph
 from misscnf.integration import Effort, integrate
 from misscnf.likelihood import ALGORITHM_1, free_log_prob
@@ -308,3 +309,17 @@ def test_plateau_follows_torch():
         ours.observe(-loss)
         theirs.step(loss)
         assert ours.rate(0) == pytest.approx(optimiser.param_groups[0]["lr"])
+
+
+def test_training_has_one_thread_and_gives_the_others_back():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with one_thread():
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 2
+        with pytest.raises(InputError):
+            one_thread()(preset_settings)("no such preset")
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -41,6 +41,7 @@ from misscnf.bench.workers import lost_workers, run_alone, run_parallel
 from misscnf.errors import InputError
 from misscnf.estimator import MissCNF
 from misscnf.fitting import preset_settings
+from misscnf.fitting.threads import one_thread
 
 __all__ = ["Outcome", "run_trial", "sweep"]
 
@@ -172,14 +173,12 @@ def _seconds(fitted: MissCNF, elapsed: float) -> float:
 @contextlib.contextmanager
 def _same_everywhere() -> Iterator[None]:
     """Gives a trial one thread and torch's usual precision, whatever process it runs in."""
-    threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
-    torch.set_num_threads(1)
+    dtype = torch.get_default_dtype()
     torch.set_default_dtype(torch.float32)
     try:
-        with threadpool_limits(limits=1):
+        with one_thread(), threadpool_limits(limits=1):
             yield
     finally:
-        torch.set_num_threads(threads)
         torch.set_default_dtype(dtype)
 
 

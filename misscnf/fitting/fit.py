@@ -26,6 +26,7 @@ from misscnf.fitting.ladder import Pair, Rung, build_model, choose_means, choose
 from misscnf.fitting.line import Line, fit_line
 from misscnf.fitting.loop import Rows, Trainer, Watcher
 from misscnf.fitting.settings import Settings
+from misscnf.fitting.threads import one_thread
 from misscnf.graph import CausalGraph
 from misscnf.structural import StructuralModel
 
@@ -138,6 +139,7 @@ class _Task:
             self.watch({"epoch": done, "stage": "choosing"}, epochs)
 
 
+@one_thread()
 def fit_model(
     graph: CausalGraph,
     domains: Sequence[Domain],

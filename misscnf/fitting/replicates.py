@@ -21,6 +21,7 @@ from misscnf.fitting.line import fit_line
 from misscnf.fitting.one_step import one_step_replicates
 from misscnf.fitting.particles import Particles
 from misscnf.fitting.settings import Settings
+from misscnf.fitting.threads import one_thread
 from misscnf.structural import StructuralModel
 
 __all__ = ["bootstrap_weights", "replicate_fit"]
@@ -40,6 +41,7 @@ def bootstrap_weights(count: int, rows: int, seed: int) -> Tensor:
     return weights / weights.mean(1, keepdim=True)
 
 
+@one_thread()
 def replicate_fit(
     model: StructuralModel,
     chosen: str,
