@@ -1,8 +1,8 @@
 r"""One thread for training: its steps are too small to share.
 
 A step of 512 rows through layers of 64 takes microseconds a matrix. Threads that meet after each
-of them gain next to nothing on an idle machine (NHEFS: 85 s with two, 89 s with one), and on a busy
-one they wait for each other's turn: the same work took more than ten minutes beside two other
+of them gain next to nothing on an idle machine (NHEFS: 85 s with two, 89 s with one), and on a
+busy one they wait for each other's turn: the same work took more than ten minutes beside two other
 processes. With one thread, the same seed also gives the same bits however many cores there are.
 """
 
