@@ -39,6 +39,12 @@ bench: setup
 	$(BIN)/python benchmarks/check_calibration.py
 	$(BIN)/python benchmarks/mixed_bias.py
 	$(BIN)/python benchmarks/interval_coverage.py
+	$(BIN)/python benchmarks/fit_cost.py
+	$(BIN)/python benchmarks/odd_noise.py
+	$(BIN)/python benchmarks/information_limit.py
+	$(BIN)/python benchmarks/imputers.py accuracy
+	$(BIN)/python benchmarks/imputers.py spread
+	$(BIN)/python benchmarks/imputers.py cost
 
 # The pictures of a report in docs/; needs Chromium.
 screenshots: setup
