@@ -8,10 +8,11 @@ however far a value lies from the data. With all its parameters zero, S is the i
 spline starts as the Gaussian it refines. The shift c makes m the mean of x given its parents.
 
 The mean is learned by least squares, whatever the noise: a parameter of m sees the slope of
-−½ ((x − m) / exp(s))² instead of the slope of the log-density. Least squares finds the mean where
-the noise is not what the spline can say, as where its shape changes with the parents; the
-likelihood does not. Effects are differences of means. (Where a network bends the spline with the
-parents there is neither shift nor least squares: all follows the likelihood.)
+−½ (x − m)² / v, v the mean of exp(2 s), instead of the slope of the log-density. Least squares
+finds the mean where the noise is not what the spline can say, as where its shape changes with the
+parents; the likelihood does not. And where a line is too stiff for the mean, it counts everybody
+alike, as average effects do. (Where a network bends the spline with the parents there is neither
+shift nor least squares: all follows the likelihood.)
 
 References:
     Durkan et al., Neural Spline Flows, 2019.
@@ -101,7 +102,8 @@ class Spline(Mechanism):
         log_prob = standard_normal_log_prob(u) + log_slope - log_scale
         if not squares:
             return log_prob
-        pull = -0.5 * ((x - location) * torch.exp(-log_scale.detach())).square()
+        variance = torch.exp(2.0 * log_scale.detach()).mean()
+        pull = -0.5 * (x - location).square() / variance
         return log_prob + (pull - pull.detach())
 
     def generate(self, u: Tensor, parents: Tensor) -> Tensor:
