@@ -90,6 +90,19 @@ def test_a_right_fit_asks_for_nothing():
     assert choose_noise(line, [CONTINUOUS] * 2, (values, observed), settings, seed=0) == {}
 
 
+def test_asking_about_noise_leaves_the_fit_as_it_is():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=600)
+    values = torch.tensor(np.stack([np.exp(a), 1.0 / 3.0 * a + rng.normal(size=600)], 1))
+    graph, settings = CausalGraph.read("a -> b"), preset_settings("auto", epochs=2)
+    line = build_model(graph, [CONTINUOUS] * 2, Shape(hidden=())).double()
+    line.mechanism(1).set_line(0.1, [1.0 / 3.0], 1.0)
+    before = {name: tensor.clone() for name, tensor in line.state_dict().items()}
+    choose_noise(line, [CONTINUOUS] * 2, (values, torch.ones(600, 2).bool()), settings, seed=0)
+    for name, tensor in line.state_dict().items():
+        assert torch.equal(tensor, before[name])
+
+
 def test_rich_noise_predicts_better_and_survives_a_save(model, tmp_path):
     new = table(seed=1)
     gaussian = MissCNF(GRAPH, kinds="continuous", preset="linear", progress=False).fit(table())

@@ -11,6 +11,7 @@ for a network of the scale, for a spline, or for both. Rows that were left out d
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -200,7 +201,8 @@ def _noise_model(
     seed: int | None = None,
 ) -> StructuralModel:
     """Returns laws of the noise of some nodes given their parents, at first standard normal."""
-    mechanisms = [model.mechanism(i) for i in range(len(model.graph))]
+    # Copies, because what is trained goes to single precision: the fit must not go with it.
+    mechanisms = [copy.deepcopy(model.mechanism(i)) for i in range(len(model.graph))]
     for i in nodes:
         parents = [domains[j] for j in model.graph.parents[i]]
         mechanisms[i] = rung.shape(LINE).build(parents, CONTINUOUS)
