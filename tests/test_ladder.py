@@ -92,8 +92,8 @@ def test_a_right_fit_asks_for_nothing():
 
 def test_asking_about_noise_leaves_the_fit_as_it_is():
     rng = np.random.default_rng(0)
-    a = rng.normal(size=600)
-    values = torch.tensor(np.stack([np.exp(a), 1.0 / 3.0 * a + rng.normal(size=600)], 1))
+    a = np.exp(rng.normal(size=600))  # odd, and b is not
+    values = torch.tensor(np.stack([a, 0.1 + a / 3.0 + rng.normal(size=600)], 1))
     graph, settings = CausalGraph.read("a -> b"), preset_settings("auto", epochs=2)
     line = build_model(graph, [CONTINUOUS] * 2, Shape(hidden=())).double()
     line.mechanism(1).set_line(0.1, [1.0 / 3.0], 1.0)
