@@ -91,11 +91,14 @@ class FitProgress(_Shown):
 
     def __call__(self, epoch: dict[str, Any], epochs: int) -> None:
         """Takes the record of an epoch."""
-        text = ""
-        if "train" in epoch:
-            text = f"log-density a row: train {epoch['train'] + self.shift[0]:.4f}"
-        if "validation" in epoch:
-            text += f", held out {epoch['validation'] + self.shift[1]:.4f}"
+        found = [
+            f"{words} {epoch[name] + nats:.4f}"
+            for name, words, nats in zip(
+                ("train", "validation"), ("train", "held out"), self.shift, strict=True
+            )
+            if name in epoch
+        ]
+        text = f"log-density a row: {', '.join(found)}" if found else ""
         self._bar.update(
             self._task,
             total=epochs,

@@ -17,7 +17,12 @@ from torch import Tensor
 from misscnf.draws import derive_generator
 from misscnf.elimination import Plan
 from misscnf.fitting.checkpoint import Checkpoint
-from misscnf.fitting.objective import StepReport, fisher_gradient, pathwise_gradient
+from misscnf.fitting.objective import (
+    StepReport,
+    fisher_gradient,
+    pathwise_gradient,
+    shown_gradient,
+)
 from misscnf.fitting.schedule import Schedule, make_schedule, schedule_state
 from misscnf.fitting.settings import Settings
 from misscnf.likelihood import observed_log_prob
@@ -95,6 +100,9 @@ class Trainer:
         self.settings, self.seed, self.checkpoint = settings, seed, checkpoint
         self.batch = settings.batch_for(len(train))
         self.steps_an_epoch = math.ceil(len(train) / self.batch)
+        # With nothing hidden, all families are shown: the likelihood is no dearer.
+        any_hidden = bool(train.plan.hidden.any())
+        self.epochs_of_shown = int(settings.shown_first * settings.epochs) if any_hidden else 0
         self.parameters = dict(model.named_parameters())
         self.optimiser = torch.optim.AdamW(
             self.parameters.values(), lr=settings.learning_rate, weight_decay=0.0, fused=True
@@ -147,6 +155,8 @@ class Trainer:
 
     def _gradient(self, rows: Rows, generator: torch.Generator) -> StepReport:
         s = self.settings
+        if self.state.epoch < self.epochs_of_shown:
+            return shown_gradient(self.model, rows.values, rows.plan)
         if s.gradient == "pathwise":
             return pathwise_gradient(self.model, rows.values, rows.plan, s.effort, generator)
         return fisher_gradient(
@@ -169,10 +179,12 @@ class Trainer:
         state.epoch += 1
         record: dict[str, Any] = {
             "epoch": state.epoch,
-            "train": sum(report.log_prob for report in reports) / len(reports),
             "learning_rate": self.schedule.rate(state.step - 1),
             "short_of_draws": sum(report.short for report in reports) / len(reports),
         }
+        log_probs = [report.log_prob for report in reports if report.log_prob is not None]
+        if log_probs:
+            record["train"] = sum(log_probs) / len(log_probs)
         if self.validation is not None:
             record["validation"] = validation = self._validate(self.validation)
             self.schedule.observe(validation)

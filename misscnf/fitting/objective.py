@@ -11,6 +11,11 @@ samples, and a step costs little more than one on complete rows. The loss is a s
 each node's part is back-propagated by itself, so that memory stays flat in the number of nodes.
 
 The paper differentiates log p̂ itself, through the draws: `pathwise_gradient`.
+
+A fit begins with the factors that have no integral, Σ log φ_i over the families that a row shows
+whole (`shown_gradient`): steps that cost no draw, from which networks learn their rough form.
+What they find is where the likelihood starts, not an estimate: which families are seen may depend
+on their values.
 """
 
 from __future__ import annotations
@@ -25,15 +30,15 @@ from misscnf.integration import Effort, integrate
 from misscnf.likelihood import free_log_prob
 from misscnf.structural import StructuralModel
 
-__all__ = ["StepReport", "fisher_gradient", "pathwise_gradient"]
+__all__ = ["StepReport", "fisher_gradient", "pathwise_gradient", "shown_gradient"]
 
 
 @dataclass(frozen=True)
 class StepReport:
     """What a step learned on its way."""
 
-    log_prob: float
-    """Mean log-density of what the rows show."""
+    log_prob: float | None
+    """Mean log-density of what the rows show, where the step computed it."""
     short: float
     """Share of the components with fewer effective draws than asked for."""
 
@@ -82,6 +87,17 @@ def fisher_gradient(
         if loss.requires_grad:
             loss.backward()
     return StepReport(total / len(values), short)
+
+
+def shown_gradient(model: StructuralModel, values: Tensor, plan: Plan) -> StepReport:
+    """Adds the gradient of −Σ log φ_i / N over the families that rows show whole."""
+    for node, rows in enumerate(_by_node(*plan.free_factors(), len(model.graph))):
+        if len(rows):
+            factor = model.mechanism(node).log_prob(*model.family_of(values, node, rows))
+            loss = -factor.sum() / len(values)
+            if loss.requires_grad:
+                loss.backward()
+    return StepReport(None, 0.0)
 
 
 def _complete(

@@ -120,7 +120,8 @@ def draw_training(history: pd.DataFrame) -> Image:
                 continue
             values = history[name].to_numpy(dtype=float)
             ax.plot(epochs, values, color=colour, linestyle=dash, label=words)
-            parts.append(f"{words} from {values[0]:.3f} to {values[-1]:.3f}")
+            known = values[np.isfinite(values)]
+            parts.append(f"{words} from {known[0]:.3f} to {known[-1]:.3f}")
             if name == "validation":
                 best = int(np.nanargmax(values))
                 ax.plot(epochs[best], values[best], "o", color=ORANGE, label="best epoch")

@@ -15,7 +15,7 @@ import torch
 
 import misscnf
 
-START = [sys.executable, "-c", "from misscnf.cli import app; app(prog_name='misscnf')"]
+START = [sys.executable, "-m", "misscnf"]
 HERE = {
     **os.environ,
     "PYTHONPATH": str(Path(misscnf.__file__).parents[1]),

@@ -1,0 +1,128 @@
+r"""The main suite against the paper and against the rivals: the 48 settings, one by one.
+
+- `kl` below the printed MissCNF, and below every printed rival;
+- the geometric mean of `kl_exact` over the printed value, each ratio floored at 0.02, at most 0.25;
+- `kl_exact` below our own runs of the rivals with the same flow downstream, paired by seed. A
+  difference within one standard error of the paired differences is a tie, and is shown;
+- `cf` at or below the printed MissCNF in 44 settings; `ate` likewise, wherever the printed value
+  is above 1.2 times the floor: the error that a perfect model has under the paper's definition.
+
+    misscnf bench run main --method misscnf --method full
+    misscnf bench run main --method listwise --method mean --method mice --method missforest \
+        --seed 0 --seed 1
+    python benchmarks/against_paper.py [--results results/main.csv]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+import pandas as pd
+from report import finish
+from scipy.stats import gmean
+
+from misscnf.bench.metrics import floor_of_ate
+from misscnf.bench.published import published
+from misscnf.bench.scms import MAIN, load_scm
+
+SETTING = ["scm", "mechanism", "rate"]
+SETTINGS = 48
+LEAST_RATIO, MOST_RATIO, LEAST_CF, ABOVE_FLOOR = 0.02, 0.25, 44, 1.2
+RIVALS = ("listwise", "mean", "mice", "missforest")
+
+
+def read(path: str) -> pd.DataFrame:
+    """Returns the finished rows of `auto`, at the paper's size."""
+    rows = pd.read_csv(path)
+    usual = (rows.preset == "auto") & rows.rows.isna() & rows.epochs.isna() & rows.draws.isna()
+    return rows[usual & (rows.status == "ok") & rows.scm.isin(MAIN)]
+
+
+def printed(metric: str) -> pd.DataFrame:
+    """Returns what the paper prints: a row for each setting, a column for each method."""
+    table = published("main", metric)
+    return table.pivot_table(index=SETTING, columns="method", values="mean")
+
+
+def divergence(ours: pd.DataFrame) -> tuple[dict[str, object], dict[str, bool]]:
+    """Compares `kl` and `kl_exact` with the printed numbers."""
+    paper = printed("kl").loc[ours.index]
+    rivals = paper.drop(columns=["misscnf", "full"], errors="ignore").min(axis=1)
+    ratios = (ours.kl_exact / paper.misscnf).clip(lower=LEAST_RATIO)
+    for setting in ours.index:
+        kl, theirs = ours.kl[setting], paper.misscnf[setting]
+        if kl >= min(theirs, rivals[setting]):
+            print(f"kl {setting}: {kl:.4f}, printed {theirs}, best rival {rivals[setting]}")
+    below, below_rivals = int((ours.kl < paper.misscnf).sum()), int((ours.kl < rivals).sum())
+    mean = float(gmean(ratios))
+    print(f"kl below MissCNF in {below} of {len(ours)}, below its rivals in {below_rivals}")
+    print(f"kl_exact over the printed value {mean:.3f}")
+    return {"below": below, "below rivals": below_rivals, "ratio": mean}, {
+        "kl below the printed MissCNF in every setting": below == SETTINGS,
+        "kl below every printed rival in every setting": below_rivals == SETTINGS,
+        f"kl_exact at most {MOST_RATIO} of it": mean <= MOST_RATIO,
+    }
+
+
+def duels(rows: pd.DataFrame) -> tuple[dict[str, object], dict[str, bool]]:
+    """Compares `kl_exact` with our own runs of the rivals, paired by seed."""
+    paired = rows.pivot_table(index=[*SETTING, "seed"], columns="method", values="kl_exact")
+    counts: dict[str, dict[str, int]] = {}
+    for rival in (name for name in RIVALS if name in paired):
+        counts[rival] = {"lower": 0, "tie": 0, "higher": 0}
+        both = paired[["misscnf", rival]].dropna()
+        for setting, runs in both.groupby(level=SETTING):
+            gap = runs[rival] - runs.misscnf
+            error = float(gap.std()) / math.sqrt(len(gap)) if len(gap) > 1 else math.nan
+            verdict = "lower" if gap.mean() > 0 else "tie" if -gap.mean() <= error else "higher"
+            counts[rival][verdict] += 1
+            if verdict != "lower":
+                means = f"{runs.misscnf.mean():.5f} against {runs[rival].mean():.5f}"
+                print(f"{rival} {setting}: {verdict}, {means}, ± {error:.5f}, {len(gap)} seeds")
+        print(f"kl_exact against {rival}: {counts[rival]}")
+    whole = all(sum(count.values()) == SETTINGS for count in counts.values())
+    return {"duels": counts}, {
+        f"{rival}: nowhere higher": whole and count["higher"] == 0
+        for rival, count in counts.items()
+    }
+
+
+def answers(ours: pd.DataFrame) -> tuple[dict[str, object], dict[str, bool]]:
+    """Compares errors of counterfactuals and of effects with the printed ones."""
+    cf, ate = (printed(metric).misscnf.loc[ours.index] for metric in ("cf", "ate"))
+    worlds = {name: load_scm(name) for name in MAIN}
+    floors = {
+        name: sum(floor_of_ate(world.model, world.interventions, seed) for seed in range(5)) / 5
+        for name, world in worlds.items()
+    }
+    print("floor of ate", {name: round(floor, 4) for name, floor in floors.items()})
+    above = ate > ABOVE_FLOOR * ate.index.get_level_values("scm").map(floors)
+    for metric, theirs in (("cf", cf), ("ate", ate[above])):
+        for setting in theirs.index[ours[metric][theirs.index] > theirs]:
+            print(f"{metric} {setting}: {ours[metric][setting]:.4f}, printed {theirs[setting]}")
+    good_cf = int((ours.cf <= cf).sum())
+    good_ate, asked = int((ours.ate <= ate)[above].sum()), int(above.sum())
+    print(f"cf at or below in {good_cf} of {len(ours)}; ate in {good_ate} of {asked} above floor")
+    return {"cf": good_cf, "ate": good_ate, "ate asked": asked, "floors": floors}, {
+        f"cf at or below the printed one in {LEAST_CF}": good_cf >= LEAST_CF,
+        "ate at or below the printed one wherever it is above the floor": good_ate == asked,
+    }
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", default="results/main.csv")
+    rows = read(parser.parse_args().results)
+    ours = rows[rows.method == "misscnf"].groupby(SETTING)[["kl", "kl_exact", "ate", "cf"]].mean()
+    figures: dict[str, object] = {"settings": len(ours)}
+    bars: dict[str, bool] = {}
+    for found, met in (divergence(ours), duels(rows), answers(ours)):
+        figures |= found
+        bars |= met
+    finish(figures, bars)
+
+
+if __name__ == "__main__":
+    main()
