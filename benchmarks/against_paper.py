@@ -1,7 +1,7 @@
 r"""The main suite against the paper and against the rivals: the 48 settings, one by one.
 
 - `kl` below the printed MissCNF, and below every printed rival;
-- the geometric mean of `kl_exact` over the printed value, each ratio floored at 0.02, at most 0.25;
+- the geometric mean of `kl_exact` over the printed value, ratios floored at 0.02, at most 0.25;
 - `kl_exact` below our own runs of the rivals with the same flow downstream, paired by seed. A
   difference within one standard error of the paired differences is a tie, and is shown;
 - `cf` at or below the printed MissCNF in 44 settings; `ate` likewise, wherever the printed value

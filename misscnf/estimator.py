@@ -255,7 +255,10 @@ class MissCNF(QueryMixin, BaseEstimator):
             "networks": list(self.networks_),
             "rungs": self.rungs_,
             "columns": self._columns(),
-            "history": self.history_.to_dict(orient="list"),
+            # JSON has no NaN, which an epoch has for what it did not measure.
+            "history": self.history_.astype(object)
+            .where(self.history_.notna(), None)
+            .to_dict("list"),
         }
         save_model(folder, self.model_, about)
 

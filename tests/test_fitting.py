@@ -20,7 +20,7 @@ from misscnf.domains import CONTINUOUS
 from misscnf.draws import derive_generator
 from misscnf.elimination import Plan
 from misscnf.fitting import PRESETS, Settings, Shape, preset_settings
-from misscnf.fitting.objective import fisher_gradient, pathwise_gradient
+from misscnf.fitting.objective import fisher_gradient, pathwise_gradient, shown_gradient
 from misscnf.fitting.schedule import OneCycle, Plateau
 from misscnf.fitting.threads import one_thread
 from misscnf.graph import CausalGraph
@@ -100,6 +100,49 @@ def test_fisher_gradient_of_complete_rows_is_exact_and_needs_no_draws():
     (-mean).backward()
     torch.testing.assert_close(found, gradient_vector(model))
     assert report.log_prob == pytest.approx(float(mean.detach()))
+
+
+def test_shown_gradient_is_that_of_the_families_without_holes():
+    model = model_of(Shape(hidden=(8,)), scale=0.3)
+    values, observed = incomplete_rows()
+    shown_gradient(model, values, Plan.make(GRAPH, observed))
+    found = gradient_vector(model).clone()
+    model.zero_grad()
+    total = torch.zeros(())
+    for node, parents in enumerate(GRAPH.parents):
+        whole = observed[:, [node, *parents]].all(1)
+        assert 0 < int(whole.sum()) < len(values)
+        rows = values[whole]
+        total = total + model.mechanism(node).log_prob(rows[:, node], rows[:, parents]).sum()
+    (-total / len(values)).backward()
+    torch.testing.assert_close(found, gradient_vector(model))
+
+
+def test_a_family_that_no_row_shows_keeps_its_start():
+    model = model_of(Shape(hidden=(8,)), scale=0.3)
+    values, observed = incomplete_rows()
+    observed[:, 3] &= ~observed[:, 2]  # c and d are never seen together
+    shown_gradient(model, values, Plan.make(GRAPH, observed))
+    moved = [any(p.grad is not None for p in model.mechanism(i).parameters()) for i in range(4)]
+    assert moved == [True, True, True, False]
+
+
+SHOWN = {
+    "complete": (0.0, 2000, [True] * 6),
+    "with holes": (0.3, 3000, [False] * 2 + [True] * 4),
+    "few families": (0.3, 1500, [True] * 4),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_fit_begins_with_shown_families_where_they_are_many(name):
+    """An epoch that only learns from shown families knows no likelihood of the training rows."""
+    rate, rows, known = SHOWN[name]
+    df = load_scm("chain_nlin").sample(rows, seed=0)
+    df = df.mask(np.random.default_rng(0).random(df.shape) < rate)
+    settings = {"epochs": 4, "shape": Shape(hidden=(8,)), "compare_linear": False}
+    model = MissCNF("x1 -> x2 -> x3", settings=settings, progress=False).fit(df)
+    assert model.history_.train.notna().tolist() == known
 
 
 def test_pathwise_gradient_is_that_of_the_estimate_with_the_same_draws():

@@ -50,6 +50,17 @@ def test_a_loaded_model_answers_as_the_saved_one(name, tmp_path):
     }
 
 
+def test_what_an_epoch_did_not_measure_is_null_in_the_file(tmp_path):
+    """NaN would be no JSON."""
+    model = fitted("network")
+    model.history_.loc[0, "train"] = np.nan
+    model.save(tmp_path / "model")
+    text = (tmp_path / "model" / "model.json").read_text()
+    assert json.loads(text, parse_constant=pytest.fail)["about"]["history"]["train"][0] is None
+    loaded = MissCNF.load(tmp_path / "model")
+    pd.testing.assert_frame_equal(loaded.history_, model.history_)
+
+
 def _edit(folder, change):
     path = folder / "model.json"
     content = json.loads(path.read_text())

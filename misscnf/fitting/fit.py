@@ -104,7 +104,7 @@ class _Task:
         """Trains a model that starts as a simpler one."""
         settings, joint = self.settings, self.settings.joint
         if stage == "noise":  # which starts close to its end
-            settings = replace(settings, epochs=math.ceil(settings.epochs / 3), shown_first=0.0)
+            settings = replace(settings, epochs=math.ceil(settings.epochs / 2), shown_share=0.0)
         shapes = [rung.shape(settings.shape) for rung in rungs]
         model = build_model(self.graph, self.domains, shapes, start, self.seed)
         model.float().to(self.device)

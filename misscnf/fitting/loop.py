@@ -31,6 +31,9 @@ from misscnf.structural import StructuralModel
 __all__ = ["Rows", "Trainer", "Watcher"]
 
 SECONDS_BETWEEN_CHECKPOINTS = 1.0
+FEWEST_SHOWN = 1000
+"""Where fewer rows show a family whole, no epochs are spent on shown families: a network bends to
+a few hundred rows as it likes, and the likelihood does not bring it back."""
 
 
 class Watcher(Protocol):
@@ -75,6 +78,13 @@ class _State:
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
+def _are_shown(plan: Plan) -> bool:
+    """Returns whether every family of several nodes is shown whole by enough rows."""
+    shown = torch.bincount(plan.free_factors()[0], minlength=len(plan.graph))
+    fewest = [int(shown[i]) for i, parents in enumerate(plan.graph.parents) if parents]
+    return min(fewest, default=0) >= FEWEST_SHOWN
+
+
 class Trainer:
     """Fits the parameters of a model to incomplete rows.
 
@@ -100,14 +110,15 @@ class Trainer:
         self.settings, self.seed, self.checkpoint = settings, seed, checkpoint
         self.batch = settings.batch_for(len(train))
         self.steps_an_epoch = math.ceil(len(train) / self.batch)
-        # With nothing hidden, all families are shown: the likelihood is no dearer.
-        any_hidden = bool(train.plan.hidden.any())
-        self.epochs_of_shown = int(settings.shown_first * settings.epochs) if any_hidden else 0
+        before = round(settings.shown_share * settings.epochs) if _are_shown(train.plan) else 0
+        self.epochs = before + settings.epochs
+        # With nothing hidden, the likelihood is no dearer than its shown families: the same.
+        self.shown_epochs = before if bool(train.plan.hidden.any()) else 0
         self.parameters = dict(model.named_parameters())
         self.optimiser = torch.optim.AdamW(
             self.parameters.values(), lr=settings.learning_rate, weight_decay=0.0, fused=True
         )
-        steps = settings.epochs * self.steps_an_epoch
+        steps = self.epochs * self.steps_an_epoch
         self.schedule: Schedule = make_schedule(settings.schedule, settings.learning_rate, steps)
         self.averaged = self._copy()
         self.best = self._copy()
@@ -124,7 +135,7 @@ class Trainer:
             record = self._close_epoch(reports)
             record["seconds"] = time.monotonic() - started
             if watch is not None:
-                watch(record, self.settings.epochs)
+                watch(record, self.epochs)
             if time.monotonic() - saved > SECONDS_BETWEEN_CHECKPOINTS or self._finished():
                 self._save()
                 saved = time.monotonic()
@@ -134,7 +145,7 @@ class Trainer:
     def _finished(self) -> bool:
         patience = self.settings.patience
         tired = patience is not None and self.state.waited >= patience
-        return tired or self.state.epoch >= self.settings.epochs
+        return tired or self.state.epoch >= self.epochs
 
     def _step(self, step: int) -> StepReport:
         epoch = self.state.epoch
@@ -155,7 +166,7 @@ class Trainer:
 
     def _gradient(self, rows: Rows, generator: torch.Generator) -> StepReport:
         s = self.settings
-        if self.state.epoch < self.epochs_of_shown:
+        if self.state.epoch < self.shown_epochs:
             return shown_gradient(self.model, rows.values, rows.plan)
         if s.gradient == "pathwise":
             return pathwise_gradient(self.model, rows.values, rows.plan, s.effort, generator)

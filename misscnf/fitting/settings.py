@@ -95,11 +95,11 @@ class Settings:
     """Whether nodes stay linear unless rows that were left out favour a network."""
     richer_noise: bool = True
     """Whether nodes whose noise is odd may earn a network of the scale and a spline."""
-    epochs: int = 60
-    """Passes over the training rows."""
-    shown_first: float = 0.5
-    """The share of the epochs, the first ones, that learn from families which rows show whole:
-    they cost no integral. The others follow the likelihood of all that is seen."""
+    epochs: int = 40
+    """Passes over the training rows that follow the likelihood of all that is seen."""
+    shown_share: float = 0.5
+    """So many times as many passes before them, which learn from the families that rows show whole
+    and cost no integral; none where fewer rows than `loop.FEWEST_SHOWN` show a family."""
     batch: int = 512
     """Rows in a step; fewer where the table is short, so that an epoch has several steps."""
     steps_an_epoch: int = 16
@@ -163,7 +163,7 @@ PRESETS: dict[str, Settings] = {
         linear_start=False,
         compare_linear=False,
         epochs=1000,
-        shown_first=0.0,
+        shown_share=0.0,
         batch=4096,
         steps_an_epoch=1,
         learning_rate=1e-3,
