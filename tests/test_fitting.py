@@ -105,7 +105,7 @@ def test_fisher_gradient_of_complete_rows_is_exact_and_needs_no_draws():
 def test_shown_gradient_is_that_of_the_families_without_holes():
     model = model_of(Shape(hidden=(8,)), scale=0.3)
     values, observed = incomplete_rows()
-    shown_gradient(model, values, Plan.make(GRAPH, observed))
+    shown_gradient(model, values, Plan.make(GRAPH, observed), range(4))
     found = gradient_vector(model).clone()
     model.zero_grad()
     total = torch.zeros(())
@@ -122,9 +122,19 @@ def test_a_family_that_no_row_shows_keeps_its_start():
     model = model_of(Shape(hidden=(8,)), scale=0.3)
     values, observed = incomplete_rows()
     observed[:, 3] &= ~observed[:, 2]  # c and d are never seen together
-    shown_gradient(model, values, Plan.make(GRAPH, observed))
-    moved = [any(p.grad is not None for p in model.mechanism(i).parameters()) for i in range(4)]
-    assert moved == [True, True, True, False]
+    shown_gradient(model, values, Plan.make(GRAPH, observed), range(4))
+    assert moved(model) == [True, True, True, False]
+
+
+def moved(model):
+    return [any(p.grad is not None for p in model.mechanism(i).parameters()) for i in range(4)]
+
+
+def test_shown_gradient_is_of_the_nodes_that_are_asked_for():
+    model = model_of(Shape(hidden=(8,)), scale=0.3)
+    values, observed = incomplete_rows()
+    shown_gradient(model, values, Plan.make(GRAPH, observed), {1, 3})
+    assert moved(model) == [False, True, False, True]
 
 
 SHOWN = {

@@ -32,8 +32,8 @@ __all__ = ["Rows", "Trainer", "Watcher"]
 
 SECONDS_BETWEEN_CHECKPOINTS = 1.0
 FEWEST_SHOWN = 1000
-"""Where fewer rows show a family whole, no epochs are spent on shown families: a network bends to
-a few hundred rows as it likes, and the likelihood does not bring it back."""
+"""A family that fewer rows show whole waits for the likelihood: a network bends to a few hundred
+rows as it likes, and the likelihood does not bring it back."""
 
 
 class Watcher(Protocol):
@@ -78,11 +78,10 @@ class _State:
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
-def _are_shown(plan: Plan) -> bool:
-    """Returns whether every family of several nodes is shown whole by enough rows."""
+def _well_shown(plan: Plan) -> frozenset[int]:
+    """Returns the nodes whose family is shown whole by enough rows."""
     shown = torch.bincount(plan.free_factors()[0], minlength=len(plan.graph))
-    fewest = [int(shown[i]) for i, parents in enumerate(plan.graph.parents) if parents]
-    return min(fewest, default=0) >= FEWEST_SHOWN
+    return frozenset((shown >= FEWEST_SHOWN).nonzero().flatten().tolist())
 
 
 class Trainer:
@@ -110,7 +109,9 @@ class Trainer:
         self.settings, self.seed, self.checkpoint = settings, seed, checkpoint
         self.batch = settings.batch_for(len(train))
         self.steps_an_epoch = math.ceil(len(train) / self.batch)
-        before = round(settings.shown_share * settings.epochs) if _are_shown(train.plan) else 0
+        self.well_shown = _well_shown(train.plan)
+        has_shown = any(train.plan.graph.parents[i] for i in self.well_shown)
+        before = round(settings.shown_share * settings.epochs) if has_shown else 0
         self.epochs = before + settings.epochs
         # With nothing hidden, the likelihood is no dearer than its shown families: the same.
         self.shown_epochs = before if bool(train.plan.hidden.any()) else 0
@@ -167,7 +168,7 @@ class Trainer:
     def _gradient(self, rows: Rows, generator: torch.Generator) -> StepReport:
         s = self.settings
         if self.state.epoch < self.shown_epochs:
-            return shown_gradient(self.model, rows.values, rows.plan)
+            return shown_gradient(self.model, rows.values, rows.plan, self.well_shown)
         if s.gradient == "pathwise":
             return pathwise_gradient(self.model, rows.values, rows.plan, s.effort, generator)
         return fisher_gradient(

@@ -20,6 +20,7 @@ on their values.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import torch
@@ -89,10 +90,12 @@ def fisher_gradient(
     return StepReport(total / len(values), short)
 
 
-def shown_gradient(model: StructuralModel, values: Tensor, plan: Plan) -> StepReport:
-    """Adds the gradient of −Σ log φ_i / N over the families that rows show whole."""
+def shown_gradient(
+    model: StructuralModel, values: Tensor, plan: Plan, nodes: Collection[int]
+) -> StepReport:
+    """Adds the gradient of −Σ log φ_i / N over the families of some nodes that rows show whole."""
     for node, rows in enumerate(_by_node(*plan.free_factors(), len(model.graph))):
-        if len(rows):
+        if node in nodes and len(rows):
             factor = model.mechanism(node).log_prob(*model.family_of(values, node, rows))
             loss = -factor.sum() / len(values)
             if loss.requires_grad:

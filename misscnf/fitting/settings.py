@@ -99,7 +99,7 @@ class Settings:
     """Passes over the training rows that follow the likelihood of all that is seen."""
     shown_share: float = 0.5
     """So many times as many passes before them, which learn from the families that rows show whole
-    and cost no integral; none where fewer rows than `loop.FEWEST_SHOWN` show a family."""
+    and cost no integral; nodes whose family fewer rows than `loop.FEWEST_SHOWN` show wait."""
     batch: int = 512
     """Rows in a step; fewer where the table is short, so that an epoch has several steps."""
     steps_an_epoch: int = 16
