@@ -16,10 +16,10 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-__all__ = ["FitProgress", "StepProgress"]
+__all__ = ["FitProgress", "ShownBar", "StepProgress"]
 
 
-class _Shown:
+class ShownBar:
     """A bar that is there while its `with` block runs."""
 
     _bar: Progress
@@ -37,7 +37,7 @@ class _Shown:
         self._bar.stop()
 
 
-class StepProgress(_Shown):
+class StepProgress(ShownBar):
     """Shows how many steps of something long are done; a watcher of `replicate_fit`.
 
     Arguments:
@@ -64,7 +64,7 @@ class StepProgress(_Shown):
         self._bar.update(self._task, total=total, completed=done)
 
 
-class FitProgress(_Shown):
+class FitProgress(ShownBar):
     """Shows the epochs of a fit; a watcher of `fit_model`.
 
     Arguments:

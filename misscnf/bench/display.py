@@ -5,17 +5,17 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from misscnf.bench.runner import Outcome
+from misscnf.progress import ShownBar
 
 __all__ = ["SweepDisplay"]
 
 
-class SweepDisplay:
+class SweepDisplay(ShownBar):
     """A line for each trial that ends and, in a terminal, a bar below them.
 
     Arguments:
@@ -37,18 +37,6 @@ class SweepDisplay:
             transient=True,
         )
         self._task = self._bar.add_task("", total=total, state=self.state())
-
-    def __enter__(self) -> SweepDisplay:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
 
     def __call__(self, outcome: Outcome) -> None:
         """Takes the outcome of a trial."""
