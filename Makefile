@@ -42,6 +42,8 @@ bench: setup
 	$(BIN)/python benchmarks/fit_cost.py
 	$(BIN)/python benchmarks/odd_noise.py
 	$(BIN)/python benchmarks/information_limit.py
+	$(BIN)/python benchmarks/against_paper.py
+	$(BIN)/python benchmarks/positivity.py
 	$(BIN)/python benchmarks/imputers.py accuracy
 	$(BIN)/python benchmarks/imputers.py spread
 	$(BIN)/python benchmarks/imputers.py cost
