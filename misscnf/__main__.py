@@ -2,5 +2,7 @@
 
 from misscnf.cli import app
 
+__all__ = ["app"]
+
 if __name__ == "__main__":
     app(prog_name="misscnf")
