@@ -10,7 +10,7 @@ r"""The main suite against the paper and against the rivals: the 48 settings, on
     misscnf bench run main --method misscnf --method full
     misscnf bench run main --method listwise --method mean --method mice --method missforest \
         --seed 0 --seed 1
-    python benchmarks/against_paper.py [--results results/main.csv]
+    python benchmarks/against_paper.py [--results results]
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from scipy.stats import gmean
 from misscnf.bench.metrics import floor_of_ate
 from misscnf.bench.published import published
 from misscnf.bench.scms import MAIN, load_scm
+from misscnf.bench.store import Store
 
 SETTING = ["scm", "mechanism", "rate"]
 SETTINGS = 48
@@ -32,9 +33,9 @@ LEAST_RATIO, MOST_RATIO, LEAST_CF, ABOVE_FLOOR = 0.02, 0.25, 44, 1.2
 RIVALS = ("listwise", "mean", "mice", "missforest")
 
 
-def read(path: str) -> pd.DataFrame:
+def read(folder: str) -> pd.DataFrame:
     """Returns the finished rows of `auto`, at the paper's size."""
-    rows = pd.read_csv(path)
+    rows = Store(folder).rows("main")
     usual = (rows.preset == "auto") & rows.rows.isna() & rows.epochs.isna() & rows.draws.isna()
     return rows[usual & (rows.status == "ok") & rows.scm.isin(MAIN)]
 
@@ -113,7 +114,7 @@ def answers(ours: pd.DataFrame) -> tuple[dict[str, object], dict[str, bool]]:
 def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--results", default="results/main.csv")
+    parser.add_argument("--results", default="results")
     rows = read(parser.parse_args().results)
     ours = rows[rows.method == "misscnf"].groupby(SETTING)[["kl", "kl_exact", "ate", "cf"]].mean()
     figures: dict[str, object] = {"settings": len(ours)}

@@ -13,7 +13,7 @@ Over our own complete-data fit, geometric mean over the eight worlds: at most 2 
 60 %, MCAR and MAR each.
 
     misscnf bench run main --method misscnf --method full
-    python benchmarks/information_limit.py [--results results/main.csv]
+    python benchmarks/information_limit.py [--results results]
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from torch import Tensor
 
 from misscnf.bench.data import make_data
 from misscnf.bench.scms import MAIN, load_scm
+from misscnf.bench.store import Store
 from misscnf.draws import derive_generator
 from misscnf.fitting.one_step import measure_information
 from misscnf.fitting.particles import Particles
@@ -85,8 +86,8 @@ def fewest_families(name: str, mechanism: str, rate: float) -> float:
 def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--results", default="results/main.csv")
-    rows = pd.read_csv(parser.parse_args().results)
+    parser.add_argument("--results", default="results")
+    rows = Store(parser.parse_args().results).rows("main")
     rows = rows[(rows.preset == "auto") & (rows.status == "ok") & rows.rows.isna()]
     ours, full = rows[rows.method == "misscnf"], rows[rows.method == "full"]
     complete = full.groupby("scm").kl_exact.mean()

@@ -19,6 +19,8 @@ from pathlib import Path
 import pandas as pd
 from report import finish
 
+from misscnf.bench.store import Store
+
 MOST_TIMES, MOST_OUTSIDE = 2.0, 0.05
 
 
@@ -41,7 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", default="results")
     folder = Path(parser.parse_args().results)
-    rows = pd.read_csv(folder / "positivity.csv")
+    rows = Store(folder).rows("positivity")
     rows = rows[(rows.preset == "auto") & (rows.method == "misscnf") & (rows.status == "ok")]
     kl = rows.pivot_table(index="scm", columns="mechanism", values="kl_exact")
     times = kl.two_patterns_holds / kl.mar
