@@ -11,7 +11,8 @@ import misscnf.fitting.crossfit as crossfit_home
 from misscnf import MissCNF
 from misscnf.draws import derive_generator
 from misscnf.fitting.chord import maximise_lines
-from misscnf.fitting.crossfit import CrossFit, Folds, Gain, cross_fit, some_rows
+from misscnf.fitting.crossfit import CrossFit, Folds, cross_fit, some_rows
+from misscnf.fitting.gain import Gain
 from misscnf.fitting.ladder import build_model
 from misscnf.fitting.line import fit_line
 from misscnf.fitting.particles import Particles

@@ -23,12 +23,13 @@ import torch
 from torch import Tensor
 
 from misscnf.draws import derive_generator
-from misscnf.fitting.ensemble import EpochWatcher, Training
+from misscnf.fitting.ensemble import EpochWatcher, Parameters, Training
+from misscnf.fitting.gain import Gain
 from misscnf.fitting.particles import Particles
 from misscnf.fitting.settings import Settings
 from misscnf.structural import StructuralModel
 
-__all__ = ["COMPLETIONS", "CrossFit", "Folds", "Gain", "cross_fit", "some_rows"]
+__all__ = ["COMPLETIONS", "CrossFit", "Folds", "cross_fit", "some_rows"]
 
 STEPS = 320
 """Enough to tell a curve from a line; what is chosen is trained in full afterwards."""
@@ -66,28 +67,6 @@ class Folds:
     def rows(self, fold: int) -> Tensor:
         """Returns the rows of a fold."""
         return (self.fold == fold).nonzero()[:, 0]
-
-
-@dataclass(frozen=True)
-class Gain:
-    """A difference of held-out log-densities, in nats a row."""
-
-    mean: float
-    error: float
-
-    @staticmethod
-    def of(difference: Tensor) -> Gain:
-        """Summarises the differences of all rows."""
-        return Gain(float(difference.mean()), float(difference.std() / math.sqrt(len(difference))))
-
-    @property
-    def ratio(self) -> float:
-        """The mean in standard errors."""
-        return self.mean / self.error if self.error > 0 else math.copysign(math.inf, self.mean)
-
-    def to_dict(self) -> dict[str, float]:
-        """Returns plain numbers by name."""
-        return {"gain": self.mean, "standard_error": self.error}
 
 
 class CrossFit:
@@ -224,6 +203,9 @@ class _FoldTraining(Training):
         weights = folds.weights().float()
         super().__init__(models, particles, (everyone, everyone), weights, settings, seed, nodes)
         self.folds = folds
+
+    def _kept(self) -> list[Parameters]:
+        return self.best
 
     def _judge(self) -> Tensor:
         unseen = torch.stack([self._unseen(fold) for fold in range(self.folds.count)])

@@ -3,8 +3,8 @@ r"""Replicates of a trained fit: B networks at once, each on its own weights of 
 The weighted (Bayesian) bootstrap: replicate b maximises Σ_rows w_row^b log p_θ(x_O) with
 w ~ Exp(1), on the particle likelihood of the fit (`particles`). It starts as a fit to such rows
 would, from the line of its own weights and hidden layers of its own, and follows the same
-schedule, averaging and choice of the best epoch, so that its spread is that of the whole
-procedure: a common start would make replicates alike where the best epoch comes early. The B
+schedule, averaging and choice of the epoch that is kept, so that its spread is that of the whole
+procedure: a common start would make replicates alike where that epoch comes early. The B
 sets of parameters are stacked and trained together: an optimiser that works element by element
 does not mix them.
 """
@@ -19,6 +19,8 @@ from torch import Tensor
 from torch.func import functional_call, stack_module_state, vmap
 
 from misscnf.draws import derive_generator
+from misscnf.fitting.gain import Gain
+from misscnf.fitting.loop import ERRORS_TO_BEAT
 from misscnf.fitting.particles import LogFactor, LogProb, Particles
 from misscnf.fitting.schedule import make_schedule
 from misscnf.fitting.settings import Settings
@@ -143,8 +145,22 @@ class Training:
             self._run_epoch(epoch)
             if watch is not None:
                 watch(epoch + 1, self.settings.epochs)
-        keeps_best = self.settings.keep_best and len(self.held_out)
-        self.ensemble.write(self.best if keeps_best else self.averaged, self.models)
+        may_choose = self.settings.keep_best and len(self.held_out)
+        self.ensemble.write(self._kept() if may_choose else self.averaged, self.models)
+
+    @torch.no_grad()
+    def _kept(self) -> list[Parameters]:
+        """Returns the averages at the end, or at an epoch that is clearly better (`loop`)."""
+        gaps = []
+        for rows in self._pieces(self.held_out):
+            best, last = (self._log_prob(rows, of) for of in (self.best, self.averaged))
+            gaps.append(self.weights[:, rows] * (best - last))
+        better = [Gain.of(gap).ratio > ERRORS_TO_BEAT for gap in torch.cat(gaps, 1)]
+        kept = _copy(self.averaged)
+        for node, best_node in zip(kept, self.best, strict=True):
+            for name, tensor in node.items():
+                tensor[better] = best_node[name][better]
+        return kept
 
     def _run_epoch(self, epoch: int) -> None:
         """Visits every row once, in an order of its own; keeps what held-out rows like best."""

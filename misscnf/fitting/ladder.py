@@ -22,14 +22,9 @@ from torch import Tensor
 from misscnf.domains import CONTINUOUS, Domain
 from misscnf.draws import derive_generator
 from misscnf.fitting.chord import maximise_lines
-from misscnf.fitting.crossfit import (
-    COMPLETIONS,
-    Folds,
-    Gain,
-    cross_fit,
-    some_rows,
-)
+from misscnf.fitting.crossfit import COMPLETIONS, Folds, cross_fit, some_rows
 from misscnf.fitting.ensemble import EpochWatcher
+from misscnf.fitting.gain import Gain
 from misscnf.fitting.noise import noise_p_values
 from misscnf.fitting.particles import Particles
 from misscnf.fitting.settings import Settings, Shape

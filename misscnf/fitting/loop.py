@@ -1,5 +1,9 @@
 r"""Training: mini-batches, a learning-rate schedule, averaged weights, checkpoints.
 
+The weights of the last epoch are kept, where the schedule comes to rest, unless those of another
+have a held-out likelihood that is clearly higher. The highest of many epochs on few rows is
+mostly luck: chosen by it, networks end in the middle of their schedule and are worse.
+
 Every random number is derived from (seed, purpose, epoch, step), so that a resumed fit draws what
 an uninterrupted one would have drawn, and ends in the same bits.
 """
@@ -17,6 +21,7 @@ from torch import Tensor
 from misscnf.draws import derive_generator
 from misscnf.elimination import Plan
 from misscnf.fitting.checkpoint import Checkpoint
+from misscnf.fitting.gain import Gain
 from misscnf.fitting.objective import (
     StepReport,
     fisher_gradient,
@@ -34,6 +39,8 @@ SECONDS_BETWEEN_CHECKPOINTS = 1.0
 FEWEST_SHOWN = 1000
 """A family that fewer rows show whole waits for the likelihood: a network bends to a few hundred
 rows as it likes, and the likelihood does not bring it back."""
+ERRORS_TO_BEAT = 3.0
+"""The best of sixty epochs lies two standard errors above the last by luck alone."""
 
 
 class Watcher(Protocol):
@@ -140,8 +147,15 @@ class Trainer:
             if time.monotonic() - saved > SECONDS_BETWEEN_CHECKPOINTS or self._finished():
                 self._save()
                 saved = time.monotonic()
-        self._load(self.best if self.settings.keep_best and self.validation else self.averaged)
+        self._load(self._kept())
         return self.state.history
+
+    def _kept(self) -> dict[str, Tensor]:
+        """Returns the averaged weights of the last epoch, or of one that is clearly better."""
+        if self.validation is None or not self.settings.keep_best:
+            return self.averaged
+        best, last = (self._validate(self.validation, of) for of in (self.best, self.averaged))
+        return self.best if Gain.of(best - last).ratio > ERRORS_TO_BEAT else self.averaged
 
     def _finished(self) -> bool:
         patience = self.settings.patience
@@ -198,7 +212,8 @@ class Trainer:
         if log_probs:
             record["train"] = sum(log_probs) / len(log_probs)
         if self.validation is not None:
-            record["validation"] = validation = self._validate(self.validation)
+            validation = float(self._validate(self.validation, self.averaged).mean())
+            record["validation"] = validation
             self.schedule.observe(validation)
             if validation > state.best:
                 state.best, state.waited = validation, 0
@@ -208,15 +223,15 @@ class Trainer:
         state.history.append(record)
         return record
 
-    def _validate(self, rows: Rows) -> float:
-        """Returns the mean held-out log-density of the averaged weights, by the same draws."""
+    def _validate(self, rows: Rows, weights: dict[str, Tensor]) -> Tensor:
+        """Returns the log-densities of rows, by the same draws for all weights, (N,)."""
         current = self._copy()
-        self._load(self.averaged)
+        self._load(weights)
         generator = derive_generator(self.seed, "validate", device=self.device)
         effort = self.settings.validation_effort
         result = observed_log_prob(self.model, rows.values, rows.plan, generator, effort)
         self._load(current)
-        return float(result.log_prob.mean())
+        return result.log_prob
 
     def _copy(self) -> dict[str, Tensor]:
         return {name: parameter.detach().clone() for name, parameter in self.parameters.items()}

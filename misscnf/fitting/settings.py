@@ -111,7 +111,8 @@ class Settings:
     averaging: float | None = 0.99
     """Exponential averaging of the weights, per step; None for none."""
     keep_best: bool = True
-    """Whether the best epoch by held-out likelihood is kept, or the last."""
+    """Whether the best epoch by held-out likelihood may be kept, instead of the last; it must
+    beat the last by `loop.ERRORS_TO_BEAT` standard errors."""
     patience: int | None = None
     """Epochs without a better held-out likelihood before training stops; None never stops."""
     gradient: str = "fisher"

@@ -1,0 +1,39 @@
+r"""Is one fit better than another? What rows that were held out gain, paired, with its error.
+
+    gain = mean_i δ_i,   error = sd(δ) / √n,   δ_i = ℓ_i(one) − ℓ_i(other)
+
+for the log-densities ℓ_i of the same rows under both.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+
+__all__ = ["Gain"]
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A difference of held-out log-densities, in nats a row."""
+
+    mean: float
+    error: float
+
+    @staticmethod
+    def of(difference: Tensor) -> Gain:
+        """Summarises the differences of all rows."""
+        return Gain(float(difference.mean()), float(difference.std() / math.sqrt(len(difference))))
+
+    @property
+    def ratio(self) -> float:
+        """The mean in standard errors."""
+        if self.error > 0 or self.mean == 0:
+            return self.mean / (self.error or 1.0)
+        return math.copysign(math.inf, self.mean)
+
+    def to_dict(self) -> dict[str, float]:
+        """Returns plain numbers by name."""
+        return {"gain": self.mean, "standard_error": self.error}
