@@ -75,7 +75,8 @@ class MissCNF(QueryMixin, BaseEstimator):
         schema_: The kinds and units of the columns.
         kinds_: A DataFrame with the kind of each column, and why it is that.
         settings_: The `Settings` used.
-        history_: A DataFrame with one row an epoch, log-densities in the user's units.
+        history_: A DataFrame with one row an epoch, log-densities in the user's units, and which
+            epoch was `kept`.
         chosen_: "network" where some node has one, else "linear".
         networks_: The nodes whose mean or logits have a network.
         rungs_: How rich the mechanism of each node is, in words.

@@ -52,6 +52,7 @@ def test_the_last_epoch_is_kept_though_another_was_better_by_luck():
     best_epoch = model.history_.validation.idxmax()
     assert best_epoch < len(model.history_) - 1
     assert torch.equal(parameters(model), parameters(last))
+    assert model.history_.kept.tolist() == [False] * (len(model.history_) - 1) + [True]
 
 
 def test_an_earlier_epoch_is_kept_where_the_last_clearly_bends_to_its_rows():
@@ -59,6 +60,7 @@ def test_an_earlier_epoch_is_kept_where_the_last_clearly_bends_to_its_rows():
     model, last = fit(train, held_out), fit(train, held_out, keep_best=False)
     gain = Gain.of(torch.tensor((model.log_prob(held_out) - last.log_prob(held_out)).to_numpy()))
     assert gain.ratio > 3.0
+    assert model.history_.kept.idxmax() == model.history_.validation.idxmax()
     assert model.history_.validation.max() == pytest.approx(
         model.log_prob(held_out).mean(), abs=1e-3
     )

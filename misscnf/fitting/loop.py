@@ -81,6 +81,7 @@ class _State:
     epoch: int = 0
     step: int = 0
     best: float = -math.inf
+    best_epoch: int = 0
     waited: int = 0
     history: list[dict[str, Any]] = field(default_factory=list)
 
@@ -147,15 +148,18 @@ class Trainer:
             if time.monotonic() - saved > SECONDS_BETWEEN_CHECKPOINTS or self._finished():
                 self._save()
                 saved = time.monotonic()
-        self._load(self._kept())
-        return self.state.history
+        kept = self.state.epoch
+        if self._best_is_better():
+            kept, self.averaged = self.state.best_epoch, self.best
+        self._load(self.averaged)
+        return [{**record, "kept": record["epoch"] == kept} for record in self.state.history]
 
-    def _kept(self) -> dict[str, Tensor]:
-        """Returns the averaged weights of the last epoch, or of one that is clearly better."""
+    def _best_is_better(self) -> bool:
+        """Returns whether held-out rows clearly favour another epoch than the last."""
         if self.validation is None or not self.settings.keep_best:
-            return self.averaged
+            return False
         best, last = (self._validate(self.validation, of) for of in (self.best, self.averaged))
-        return self.best if Gain.of(best - last).ratio > ERRORS_TO_BEAT else self.averaged
+        return Gain.of(best - last).ratio > ERRORS_TO_BEAT
 
     def _finished(self) -> bool:
         patience = self.settings.patience
@@ -216,7 +220,7 @@ class Trainer:
             record["validation"] = validation
             self.schedule.observe(validation)
             if validation > state.best:
-                state.best, state.waited = validation, 0
+                state.best, state.best_epoch, state.waited = validation, state.epoch, 0
                 self.best = {name: tensor.clone() for name, tensor in self.averaged.items()}
             else:
                 state.waited += 1

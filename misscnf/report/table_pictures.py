@@ -123,13 +123,20 @@ def draw_training(history: pd.DataFrame) -> Image:
             known = values[np.isfinite(values)]
             parts.append(f"{words} from {known[0]:.3f} to {known[-1]:.3f}")
             if name == "validation":
-                best = int(np.nanargmax(values))
-                ax.plot(epochs[best], values[best], "o", color=ORANGE, label="best epoch")
+                kept = _kept_epoch(history)
+                ax.plot(epochs[kept], values[kept], "o", color=ORANGE, label="kept")
         ax.set_xlabel("epoch")
         ax.set_ylabel("log-density a row, nats")
         figure.legend(loc="outside upper left", ncols=3, fontsize=8)
         ax.grid(axis="y")
         return image(figure, f"Training curve, mean log-density a row: {'; '.join(parts)}.")
+
+
+def _kept_epoch(history: pd.DataFrame) -> int:
+    """Returns the place of the epoch whose weights the model has."""
+    if "kept" not in history:  # a model saved when the best epoch by held-out rows was kept
+        return int(np.nanargmax(history["validation"].to_numpy(dtype=float)))
+    return int(np.flatnonzero(history["kept"].eq(True))[-1])  # noqa: FBT003
 
 
 def draw_noise(check: NoiseCheck) -> Image:
