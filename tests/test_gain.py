@@ -44,6 +44,7 @@ def test_a_gain_in_standard_errors():
     assert Gain.of(torch.tensor([1.0, 3.0])).ratio == pytest.approx(2.0)
     assert Gain.of(torch.zeros(5)).ratio == 0.0
     assert Gain.of(torch.ones(5)).ratio == math.inf
+    assert Gain.of(torch.ones(1)).ratio == 0.0  # one row is no evidence
 
 
 def test_the_last_epoch_is_kept_though_another_was_better_by_luck():
@@ -80,12 +81,11 @@ def test_each_replicate_keeps_its_own_epoch():
     weights[1, 40:] = 0.0
     training = Training(models, particles, rows, weights, settings, seed=0)
     training.run()
-    best, last = (torch.cat([t.flatten(1) for t in of[1].values()], 1) for of in _ends(training))
+    best, last = (
+        torch.cat([tensor.flatten(1) for tensor in of[1].values()], 1)
+        for of in (training.best, training.averaged)
+    )
     kept = [torch.cat([p.flatten() for p in model.mechanism(1).parameters()]) for model in models]
     assert torch.equal(kept[0], best[0])
     assert torch.equal(kept[1], last[1])
     assert not torch.equal(best[0], last[0])
-
-
-def _ends(training):
-    return training.best, training.averaged

@@ -25,6 +25,8 @@ class Gain:
     @staticmethod
     def of(difference: Tensor) -> Gain:
         """Summarises the differences of all rows."""
+        if len(difference) < 2:  # one row cannot tell how much rows differ
+            return Gain(float(difference.mean()), math.inf)
         return Gain(float(difference.mean()), float(difference.std() / math.sqrt(len(difference))))
 
     @property

@@ -40,7 +40,7 @@ FEWEST_SHOWN = 1000
 """A family that fewer rows show whole waits for the likelihood: a network bends to a few hundred
 rows as it likes, and the likelihood does not bring it back."""
 ERRORS_TO_BEAT = 3.0
-"""The best of sixty epochs lies two standard errors above the last by luck alone."""
+"""The best of sixty epochs lies up to two standard errors above the last by luck alone."""
 
 
 class Watcher(Protocol):

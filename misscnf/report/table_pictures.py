@@ -136,7 +136,7 @@ def _kept_epoch(history: pd.DataFrame) -> int:
     """Returns the place of the epoch whose weights the model has."""
     if "kept" not in history:  # a model saved when the best epoch by held-out rows was kept
         return int(np.nanargmax(history["validation"].to_numpy(dtype=float)))
-    return int(np.flatnonzero(history["kept"].eq(True))[-1])  # noqa: FBT003
+    return int(np.flatnonzero(history["kept"])[-1])
 
 
 def draw_noise(check: NoiseCheck) -> Image:
