@@ -10,7 +10,8 @@ show only x1; there x2 | x1 is Gaussian with a mean and a variance that are know
 are far off can make it large, so the same by quartiles around the true mean stands beside it: it
 says how wide most draws are. There is no bar against draws that are too wide. `cost`: fit and
 completion of both tables. Options narrow: --method, --seeds, --rows, --threads; --preset paper
-measures the other one (no bars of time then: DiffPuter's would take about a week).
+measures the other one (no bars of time then). DiffPuter's would take days: an epoch and a look at
+the network are measured, and multiplied with how many there are at most.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -27,6 +29,7 @@ from report import finish, peak_memory
 
 from misscnf.bench.data import Tables, make_data
 from misscnf.bench.imputers import DiffPuter, Imputer, Kpi, Mean, Miracle
+from misscnf.bench.imputers.diffputer import PRESETS
 from misscnf.bench.scms import load_scm
 
 WORLDS = ("chain_nlin", "triangle_nlin")
@@ -122,12 +125,40 @@ def spreads(options: argparse.Namespace) -> None:
     finish({"share_of_variance": figures}, bars)
 
 
+def days_of_diffputer(tables: Tables) -> dict[str, float]:
+    """Measures what the paper's preset consists of; returns at most how long it would take."""
+    paper = PRESETS["paper"]
+
+    def seconds(epochs: int, steps: int) -> float:
+        short = replace(paper, rounds=1, trials=1, epochs=epochs, steps=steps, repeats=1)
+        started = time.perf_counter()
+        DiffPuter(short).fit(tables.train, seed=0)
+        return time.perf_counter() - started
+
+    seconds(1, 2)  # to warm up
+    least = seconds(1, 2)
+    epoch = (seconds(3, 2) - least) / 2
+    look = (seconds(1, 5) - least) / 6  # Heun's steps look twice
+    looks = 2 * (paper.steps - 1) * paper.repeats + 1
+    training = paper.rounds * paper.epochs * epoch / 86400
+    drawing = paper.rounds * paper.trials * looks * look / 86400
+    print(
+        f"diffputer  {len(tables.train)} rows, preset paper: {epoch:.1f} s an epoch, {look:.2f} s "
+        f"a look at all rows with holes; at most {training:.1f} days to train, {drawing:.1f} to "
+        f"draw"
+    )
+    return {"epoch": epoch, "look": look, "days_to_train": training, "days_to_draw": drawing}
+
+
 def cost(options: argparse.Namespace) -> None:
     """Measures time and memory."""
     figures, bars = {}, {}
     scm = "fork_nlin"
     tables = make_data(scm, "mcar", RATE, 0, options.rows).tables
     for method in options.method or SECONDS:
+        if (method, options.preset) == ("diffputer", "paper"):
+            figures[method] = days_of_diffputer(tables)
+            continue
         imputer = maker(method, options.preset, scm, tables)()
         started, cpu = time.perf_counter(), time.process_time()
         imputer.fit(tables.train, seed=0)
