@@ -68,5 +68,9 @@ tables: setup
 	  test ! -f results/$$suite.csv || \
 	  { $(BIN)/misscnf bench table $$suite --metric kl --against published --format md \
 	      > results/tables/$$suite-kl-against-published.md && \
-	    $(BIN)/misscnf bench figure $$suite --metric kl --out results/figures; } || exit 1; \
+	    $(BIN)/misscnf bench figure $$suite --preset auto --metric kl --out results/figures; } || exit 1; \
+	done
+	for store in as_run gaussian; do \
+	  $(BIN)/misscnf bench table main --store results/$$store --metric kl --against published --format md \
+	    > results/tables/$$store-kl-against-published.md || exit 1; \
 	done
