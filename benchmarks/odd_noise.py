@@ -40,7 +40,7 @@ def compare(world: str, loss: tuple[str, float | None]) -> dict[str, Any]:
         model = MissCNF(
             data.world.graph, kinds="continuous", settings=settings, progress=False
         ).fit(data.tables.train, validation=data.tables.validation)
-        return model, torch.as_tensor(model.log_prob(data.test).to_numpy())
+        return model, torch.tensor(model.log_prob(data.test).to_numpy())
 
     model, ours = log_prob()
     fixed = {name: log_prob(compare_linear=False, shape=shape)[1] for name, shape in RUNGS.items()}
