@@ -31,15 +31,13 @@ from report import finish
 from scipy.stats import gmean
 
 from misscnf.bench.metrics import floor_of_ate
-from misscnf.bench.published import published
+from misscnf.bench.published import PRINTED_SCM, published
 from misscnf.bench.scms import MAIN, load_scm
 from misscnf.bench.store import Store
 
 SETTING = ["scm", "mechanism", "rate"]
 LEAST_RATIO, MOST_RATIO, LEAST_CF, ABOVE_FLOOR = 0.02, 0.25, 44 / 48, 1.2
 RIVALS = ("listwise", "mean", "mice", "missforest")
-AS_RUN = {"triangle_nlin_code": "triangle_nlin", "collider_nlin_unit": "collider_nlin"}
-"""The worlds that printed numbers come from where they are not the printed ones, and those."""
 
 
 def read(folder: str, worlds: dict[str, str]) -> pd.DataFrame:
@@ -129,7 +127,7 @@ def main() -> None:
     parser.add_argument("--settings", type=int, default=48, help="how many there should be")
     parser.add_argument("--as-run", action="store_true", help="the worlds that the paper ran")
     options = parser.parse_args()
-    stand_ins = AS_RUN if options.as_run else {}
+    stand_ins = PRINTED_SCM if options.as_run else {}
     as_printed = {name: name for name in MAIN if name not in stand_ins.values()}
     rows = read(options.results, as_printed)
     if stand_ins:
