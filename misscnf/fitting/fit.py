@@ -4,7 +4,8 @@ The linear model is the exact maximum of the observed-data likelihood and costs 
 second. Networks start as that linear model and have to earn their place by the gain in
 log-density of rows that were left out, node by node (`ladder`): first networks of the means, which
 are then trained on the likelihood itself; then, where the noise that they leave is odd, richer
-noise, and another training that starts from the first.
+noise, and another training that starts from the first, its splines already bent to that noise
+(`bend`).
 """
 
 from __future__ import annotations
@@ -20,11 +21,15 @@ import torch
 from torch import Tensor
 
 from misscnf.domains import Domain
+from misscnf.draws import derive_generator
 from misscnf.errors import InputError
+from misscnf.fitting.bend import bend_noise
 from misscnf.fitting.checkpoint import Checkpoint, fingerprint
+from misscnf.fitting.crossfit import COMPLETIONS, some_rows
 from misscnf.fitting.ladder import Pair, Rung, build_model, choose_means, choose_noise
 from misscnf.fitting.line import Line, fit_line
 from misscnf.fitting.loop import Rows, Trainer, Watcher
+from misscnf.fitting.particles import Particles
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.threads import one_thread
 from misscnf.graph import CausalGraph
@@ -103,10 +108,11 @@ class _Task:
     ) -> tuple[StructuralModel, History]:
         """Trains a model that starts as a simpler one."""
         settings, joint = self.settings, self.settings.joint
-        if stage == "noise":  # which starts close to its end
-            settings = replace(settings, epochs=math.ceil(settings.epochs / 2), shown_share=0.0)
         shapes = [rung.shape(settings.shape) for rung in rungs]
         model = build_model(self.graph, self.domains, shapes, start, self.seed)
+        if stage == "noise":  # which starts close to its end
+            settings = replace(settings, epochs=math.ceil(settings.epochs / 2), shown_share=0.0)
+            self._bend(model)
         model.float().to(self.device)
         held_out = (
             None if self.validation is None else Rows.of(model, *self.validation, joint=joint)
@@ -115,6 +121,11 @@ class _Task:
         kept = self._checkpoint(stage)
         history = Trainer(model, train, held_out, settings, self.seed, kept).run(self.watch)
         return model.double().cpu(), history
+
+    def _bend(self, model: StructuralModel) -> None:
+        """Gives the splines of a model the noise that the training rows leave it."""
+        rows, generator = some_rows(self.train, self.seed), derive_generator(self.seed, "bend")
+        bend_noise(model.double(), Particles.draw(model, *rows, COMPLETIONS, generator))
 
     def _checkpoint(self, stage: str) -> Checkpoint | None:
         if self.folder is None:

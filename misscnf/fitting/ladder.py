@@ -21,6 +21,7 @@ from torch import Tensor
 
 from misscnf.domains import CONTINUOUS, Domain
 from misscnf.draws import derive_generator
+from misscnf.fitting.bend import bend_noise
 from misscnf.fitting.chord import maximise_lines
 from misscnf.fitting.crossfit import COMPLETIONS, Folds, cross_fit, some_rows
 from misscnf.fitting.ensemble import EpochWatcher
@@ -179,6 +180,8 @@ def choose_noise(
         if not nodes:
             continue
         starts = [_noise_model(model, domains, nodes, rung, seed + f) for f in range(folds.count)]
+        for start, weights in zip(starts, folds.weights(), strict=True):
+            bend_noise(start.double(), noise, weights)
         plain = [_noise_model(model, domains, nodes, Rung()).double()] * folds.count
         crossed = cross_fit(
             noise, folds, starts, plain, nodes, settings, seed, watch, only=True, steps=NOISE_STEPS

@@ -73,11 +73,31 @@ class Cells:
 
 @dataclass(frozen=True)
 class Families:
-    """The cells of every node for some rows, and the row of each component."""
+    """The cells of every node for some rows, n of them, and the row of each component."""
 
     nodes: list[Cells]
     component_row: Tensor
     """(C,)"""
+    rows: int
+    """n"""
+
+    def log_prob(self, log_factor: LogFactor) -> Tensor:
+        """Returns log p_θ(x_O) − Σ_c log p_θ̂ for B sets of parameters, (B, n)."""
+        like = self.nodes[0].log_factor
+        answer = like.new_zeros(1, self.rows)
+        ratio = like.new_zeros(1, len(like), len(self.component_row))
+        for node, cells in enumerate(self.nodes):
+            if not len(cells.own):
+                continue
+            found = log_factor(node, cells.own, cells.parents)
+            if found is None:
+                continue
+            answer, ratio = (x.expand(len(found), *x.shape[1:]) for x in (answer, ratio))
+            answer = answer.index_add(1, cells.free, found[:, : len(cells.free)])
+            moved = found[:, cells.place] - cells.log_factor
+            ratio = ratio.index_add(2, cells.component, moved)
+        inner = torch.logsumexp(ratio, 1) - math.log(len(like))
+        return answer.index_add(1, self.component_row, inner)
 
 
 @dataclass(frozen=True)
@@ -169,7 +189,7 @@ class Particles:
             nodes.append(
                 self._cells(node, rows, free, rows[drawn_row[here]], drawn_component[here])
             )
-        return Families(nodes, components.row)
+        return Families(nodes, components.row, len(rows))
 
     def _cells(
         self, node: int, rows: Tensor, free: Tensor, drawn: Tensor, component: Tensor
@@ -192,21 +212,7 @@ class Particles:
 
     def log_prob(self, rows: Tensor, log_factor: LogFactor) -> Tensor:
         """Returns log p_θ(x_O) − Σ_c log p_θ̂ of the rows for B sets of parameters, (B, n)."""
-        families = self.families(rows)
-        answer = self.completed.new_zeros(1, len(rows))
-        ratio = self.completed.new_zeros(1, self.count, len(families.component_row))
-        for node, cells in enumerate(families.nodes):
-            if not len(cells.own):
-                continue
-            found = log_factor(node, cells.own, cells.parents)
-            if found is None:
-                continue
-            answer, ratio = (x.expand(len(found), *x.shape[1:]) for x in (answer, ratio))
-            answer = answer.index_add(1, cells.free, found[:, : len(cells.free)])
-            moved = found[:, cells.place] - cells.log_factor
-            ratio = ratio.index_add(2, cells.component, moved)
-        inner = torch.logsumexp(ratio, 1) - math.log(self.count)
-        return answer.index_add(1, families.component_row, inner)
+        return self.families(rows).log_prob(log_factor)
 
 
 def _first_alike(completed: Tensor, plan: Plan) -> Tensor:
