@@ -132,6 +132,8 @@ class Trainer:
         self.averaged = self._copy()
         self.best = self._copy()
         self.state = _State()
+        self.last = torch.full_like(train.values, torch.nan)
+        """Where each row was last completed, for `integration.guided`; nan where not yet."""
         self.device = next(iter(self.parameters.values())).device
 
     def run(self, watch: Watcher | None = None) -> list[dict[str, Any]]:
@@ -172,10 +174,11 @@ class Trainer:
             shuffle = derive_generator(self.seed, "shuffle", epoch)
             order = torch.randperm(len(self.train), generator=shuffle).to(self.device)
             self._order = order
-        rows = self.train.select(self._order[step * self.batch : (step + 1) * self.batch])
+        chosen = self._order[step * self.batch : (step + 1) * self.batch]
+        rows = self.train.select(chosen)
         generator = derive_generator(self.seed, "step", epoch, step, device=self.device)
         self.optimiser.zero_grad(set_to_none=True)
-        report = self._gradient(rows, generator)
+        report = self._gradient(rows, chosen, generator)
         for group in self.optimiser.param_groups:
             group["lr"] = self.schedule.rate(self.state.step)
         self.optimiser.step()
@@ -183,15 +186,18 @@ class Trainer:
         self._average()
         return report
 
-    def _gradient(self, rows: Rows, generator: torch.Generator) -> StepReport:
+    def _gradient(self, rows: Rows, chosen: Tensor, generator: torch.Generator) -> StepReport:
         s = self.settings
         if self.state.epoch < self.shown_epochs:
             return shown_gradient(self.model, rows.values, rows.plan, self.well_shown)
         if s.gradient == "pathwise":
             return pathwise_gradient(self.model, rows.values, rows.plan, s.effort, generator)
-        return fisher_gradient(
-            self.model, rows.values, rows.plan, s.effort, s.completions, generator
+        last = self.last[chosen]
+        report = fisher_gradient(
+            self.model, rows.values, rows.plan, s.effort, s.completions, generator, last
         )
+        self.last[chosen] = last
+        return report
 
     def _average(self) -> None:
         rate = self.settings.averaging
@@ -260,6 +266,7 @@ class Trainer:
         for name, parameter in self.parameters.items():
             for key, tensor in self.optimiser.state[parameter].items():
                 tensors[f"optimiser/{name}/{key}"] = torch.as_tensor(tensor)
+        tensors["last"] = self.last
         state = {"loop": vars(self.state), "schedule": schedule_state(self.schedule)}
         self.checkpoint.write(tensors, state)
 
@@ -272,6 +279,7 @@ class Trainer:
         self._load({name: tensors[f"now/{name}"] for name in self.parameters})
         self.averaged = {name: tensors[f"averaged/{name}"] for name in self.parameters}
         self.best = {name: tensors[f"best/{name}"] for name in self.parameters}
+        self.last = tensors.get("last", self.last)
         for name, parameter in self.parameters.items():
             prefix = f"optimiser/{name}/"
             self.optimiser.state[parameter] = {

@@ -51,6 +51,7 @@ def fisher_gradient(
     effort: Effort,
     completions: int,
     generator: torch.Generator,
+    last: Tensor | None = None,
 ) -> StepReport:
     """Adds the gradient of −mean log p(x_O) to the parameters.
 
@@ -61,11 +62,13 @@ def fisher_gradient(
         effort: How hard to work on what is hidden.
         completions: Posterior draws of each row that are differentiated.
         generator: Where randomness comes from.
+        last: (N, d) where the rows were last completed, nan where not yet; written to. Draws go
+            on from there, so that few of them are no source of bias over many steps.
     """
     components = plan.components()
     with torch.no_grad():
         completed, log_integral, short = _complete(
-            model, values, components, effort, completions, generator
+            model, values, components, effort, completions, generator, last
         )
     total = log_integral
     drawn_nodes = torch.cat([components.cell_node, components.evidence_node])
@@ -110,6 +113,7 @@ def _complete(
     effort: Effort,
     completions: int,
     generator: torch.Generator,
+    last: Tensor | None = None,
 ) -> tuple[Tensor, float, float]:
     """Returns completed rows (S, N, d), Σ log-integrals, and the share that fell short."""
     if not len(components):
@@ -117,12 +121,17 @@ def _complete(
     # Column by column in memory, as nodes read them.
     completed = values.T.repeat(completions, 1, 1).transpose(1, 2)
     total, short = 0.0, 0
-    for block in integrate(model, values, components, effort, generator):
+    for block in integrate(model, values, components, effort, generator, last):
         c = block.components
         drawn = block.draw(completions, generator, even=True)
         completed[:, c.cell_row, c.cell_node] = drawn.T.to(values)
         total += float(block.log_integral().sum())
         short += block.short
+    if last is not None:
+        # Spread evenly, completions are in order: only one by chance has the law of a draw.
+        one = int(torch.randint(completions, (), generator=generator, device=generator.device))
+        where = components.cell_row, components.cell_node
+        last[where] = completed[one][where]
     return completed, total, short / len(components)
 
 

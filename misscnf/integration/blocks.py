@@ -130,17 +130,25 @@ class WeightedDraws:
     """How many components got fewer effective draws than asked for."""
     patchy: bool = False
     """Whether some stretch of the proposal may be too thin for any of the points to fall on it."""
+    revisited: bool = False
+    """Whether the last point is one where the row was before: it may be drawn again, but says
+    nothing of the integral."""
+
+    @property
+    def fresh(self) -> Tensor:
+        """The log-weights of the points that the proposal gave, (C, K)."""
+        return self.log_weight[:, :-1] if self.revisited else self.log_weight
 
     def log_integral(self) -> Tensor:
         """Returns the log of the mean weight, (C,)."""
-        return torch.logsumexp(self.log_weight, -1) - math.log(self.log_weight.shape[-1])
+        return torch.logsumexp(self.fresh, -1) - math.log(self.fresh.shape[-1])
 
     def standard_error(self) -> Tensor:
         """Returns the spread of the randomisations' means over their mean, (C,)."""
-        count, total = self.log_weight.shape
+        count, total = self.fresh.shape
         if self.replicates == 1:
-            return self.log_weight.new_full((count,), math.nan)
-        parts = self.log_weight.reshape(count, self.replicates, total // self.replicates)
+            return self.fresh.new_full((count,), math.nan)
+        parts = self.fresh.reshape(count, self.replicates, total // self.replicates)
         means = torch.logsumexp(parts, -1)
         ratio = torch.exp(means - torch.logsumexp(means, -1, keepdim=True)) * self.replicates
         error = ratio.std(-1) / math.sqrt(self.replicates)
@@ -150,7 +158,7 @@ class WeightedDraws:
 
     def effective(self) -> Tensor:
         """Returns (Σ w)² / Σ w², (C,)."""
-        return effective_draws(self.log_weight)
+        return effective_draws(self.fresh)
 
     def draw(self, count: int, generator: torch.Generator, *, even: bool = False) -> Tensor:
         """Resamples points by their weights, (H, count)."""
@@ -182,6 +190,7 @@ class WeightedDraws:
             self.replicates,
             short,
             self.patchy,
+            self.revisited,
         )
 
 

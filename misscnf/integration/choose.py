@@ -29,6 +29,7 @@ def integrate(
     components: Components,
     effort: Effort,
     generator: torch.Generator,
+    last: Tensor | None = None,
 ) -> Iterator[Block]:
     """Yields blocks that together hold each component once.
 
@@ -38,6 +39,8 @@ def integrate(
         components: What is hidden, and its evidence.
         effort: How hard to work.
         generator: Where randomness comes from.
+        last: (N, d) where rows were last completed, nan where never: points that `draw` may
+            return to, so that few draws do for many steps.
     """
     rest = components
     if effort.adapt and any(model.discrete) and len(rest):
@@ -46,7 +49,7 @@ def integrate(
             chosen = rest.select(hides)
             yield from branched(model, values, chosen, effort, generator, _integrate_the_rest)
             rest = rest.select(~hides)
-    yield from _integrate_the_rest(model, values, rest, effort, generator)
+    yield from _integrate_the_rest(model, values, rest, effort, generator, last)
 
 
 def _integrate_the_rest(
@@ -55,6 +58,7 @@ def _integrate_the_rest(
     components: Components,
     effort: Effort,
     generator: torch.Generator,
+    last: Tensor | None = None,
 ) -> Iterator[Block]:
     """Yields blocks of components without sums: discrete cells, if there are any, are drawn."""
     rest = components
@@ -69,10 +73,12 @@ def _integrate_the_rest(
             yield prior_draws(model, values, part, effort, generator)
             continue
         single = part.size == 1
-        for way, chosen in ((quadrature, single), (guided_draws, ~single)):
-            if chosen.any():
-                accept = _enough(effort, of_one=way is quadrature)
-                yield from way(model, values, part.select(chosen), effort, generator, accept)
+        if single.any():
+            accept, chosen = _enough(effort, of_one=True), part.select(single)
+            yield from quadrature(model, values, chosen, effort, generator, accept)
+        if not single.all():
+            accept, chosen = _enough(effort, of_one=False), part.select(~single)
+            yield from guided_draws(model, values, chosen, effort, generator, accept, last)
 
 
 def _enough(effort: Effort, *, of_one: bool) -> Accept:
@@ -81,7 +87,7 @@ def _enough(effort: Effort, *, of_one: bool) -> Accept:
     need = effort.replicates * (EVENLY_SPACED if of_one else effort.effective)
 
     def accept(block: WeightedDraws) -> Tensor:
-        good = block.effective() >= min(need, 0.75 * block.log_weight.shape[1])
+        good = block.effective() >= min(need, 0.75 * block.fresh.shape[1])
         if effort.tolerance is not None:
             good &= block.standard_error() <= effort.tolerance
         return good

@@ -111,6 +111,16 @@ class Sweep:
                 log_evidence.index_add_(0, visit.at, mechanism.log_prob(visit.own, parents))
         return values, log_evidence
 
+    def abduct(self, values: Tensor) -> Tensor:
+        """Returns the noise (H, K) that makes values (H, K); zero for discrete cells."""
+        noise = torch.zeros_like(values)
+        for visit in self._visits:
+            if visit.own is None and not self.model.discrete[visit.node]:
+                own, parents = values[visit.at], _resolve(visit, values)
+                found = self.model.mechanism(visit.node).abduct(own, parents)
+                noise.index_copy_(0, visit.at, found)
+        return noise
+
     def log_joint(self, values: Tensor) -> Tensor:
         """Returns log p of the hidden cells and their evidence at values (H, K), shape (C, K)."""
         total = values.new_zeros(len(self.components), values.shape[1])
