@@ -9,6 +9,8 @@ from misscnf import MissCNF
 from misscnf.domains import CONTINUOUS, Domain
 from misscnf.fitting.fit import Fitted
 from misscnf.fitting.ladder import SCALE_HIDDEN, Rung, build_model, choose_noise
+from misscnf.fitting.noise import noise_p_values
+from misscnf.fitting.particles import Particles
 from misscnf.fitting.settings import Shape, preset_settings
 from misscnf.graph import CausalGraph
 from misscnf.mechanisms import Gaussian, Ordinal, Spline
@@ -88,6 +90,23 @@ def test_a_right_fit_asks_for_nothing():
     line = build_model(graph, [CONTINUOUS] * 2, Shape(hidden=())).double()
     line.mechanism(1).set_line(0.0, [1.0], 1.0)
     assert choose_noise(line, [CONTINUOUS] * 2, (values, observed), settings, seed=0) == {}
+
+
+def test_noise_that_no_row_shows_earns_nothing():
+    # b rises three times as fast beyond |a| = 1.2, where a is hidden, and the fit does not know:
+    # it takes a to lie far out. The rows that show a have nothing odd.
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=3000)
+    b = a + 2.0 * np.sign(a) * np.maximum(np.abs(a) - 1.2, 0.0) + 0.2 * rng.normal(size=3000)
+    observed = torch.ones(3000, 2, dtype=torch.bool)
+    observed[:, 0] = torch.tensor(np.abs(b) < 1.2)
+    graph, settings = CausalGraph.read("a -> b"), preset_settings("auto")
+    line = build_model(graph, [CONTINUOUS] * 2, Shape(hidden=())).double()
+    line.mechanism(1).set_line(0.0, [1.0], 0.2)
+    rows = torch.tensor(np.stack([a, b], 1)), observed
+    particles = Particles.draw(line, *rows, 8, torch.Generator().manual_seed(0))
+    assert noise_p_values(line, particles)[0] < 1e-6  # it looks odd
+    assert 0 not in choose_noise(line, [CONTINUOUS] * 2, rows, settings, seed=0)
 
 
 def test_asking_about_noise_leaves_the_fit_as_it_is():

@@ -6,7 +6,9 @@ r"""The ladder: how rich a mechanism each node gets, and how it earns it.
 Everything starts as the linear model. First every node asks for a network of the mean (or of the
 logits, where it is discrete). Once these are trained, nodes whose noise looks odd (`noise`) ask
 for a network of the scale, for a spline, or for both. Rows that were left out decide each time
-(`crossfit`), a richer rung having to beat a plainer one by 1.5 standard errors.
+(`crossfit`), a richer rung having to beat a plainer one by 1.5 standard errors. Of noise only rows
+that show the node itself can tell: where it is inferred from a child, odd noise and a wrong curve
+of the child look alike.
 """
 
 from __future__ import annotations
@@ -187,7 +189,7 @@ def choose_noise(
             noise, folds, starts, plain, nodes, settings, seed, watch, only=True, steps=NOISE_STEPS
         )
         base = crossed.log_prob(frozenset())
-        gains[rung] = {i: crossed.log_prob(frozenset({i})) - base for i in nodes}
+        gains[rung] = {i: (crossed.log_prob(frozenset({i})) - base)[rows[1][:, i]] for i in nodes}
     return {i: rung for i in odd if (rung := _best_rung(gains, i)) != Rung()}
 
 
