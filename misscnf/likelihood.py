@@ -21,7 +21,15 @@ from misscnf.structural import StructuralModel
 
 __all__ = ["RowLikelihood", "observed_log_prob", "free_log_prob", "EVALUATION", "ALGORITHM_1"]
 
-EVALUATION = Effort(draws=16, replicates=16, effective=4.0, tolerance=3e-3, limit=2048, tail=1e-12)
+EVALUATION = Effort(
+    draws=16,
+    replicates=16,
+    effective=4.0,
+    tolerance=3e-3,
+    limit=2048,
+    explore=1024,
+    tail=1e-12,
+)
 """Evaluation doubles its draws until the standard error of a component is below 0.003."""
 
 ALGORITHM_1 = Effort(draws=512, adapt=False, independent=True, closed_form=False)

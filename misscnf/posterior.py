@@ -26,7 +26,9 @@ ROWS_AT_ONCE = 1024
 def sampling_effort(draws: int) -> Effort:
     """Returns an effort that leaves many more effective points than draws taken from them."""
     points = max(256, 1 << (4 * draws - 1).bit_length())
-    return Effort(draws=points, effective=points / 4, limit=32 * points, tail=1e-9)
+    return Effort(
+        draws=points, effective=points / 4, limit=32 * points, explore=16 * points, tail=1e-9
+    )
 
 
 def draw_hidden(

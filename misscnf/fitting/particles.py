@@ -34,7 +34,7 @@ as the fit has it."""
 ROWS_AT_ONCE = 1024
 MOST_COMPARED = 64
 """With more completions, comparing all pairs of them costs more than it spares."""
-EFFORT = Effort(draws=64, effective=32.0, limit=2048)
+EFFORT = Effort(draws=64, effective=32.0, limit=4096, explore=4096)
 
 
 class LogProb(nn.Module):

@@ -51,6 +51,9 @@ class Effort:
     """Draws double until the standard error of a component is below this too."""
     limit: int = 4096
     """The most points a component gets in one randomisation; falling short is said."""
+    explore: int = 0
+    """Points of the prior, over all randomisations, that a component of few nodes may get before
+    a guide is tried: what they do not see, a guide will not propose."""
     adapt: bool = True
     """Whether draws follow need; otherwise exactly `draws` from the prior."""
     tail: float = 1e-6

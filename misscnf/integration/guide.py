@@ -5,8 +5,9 @@ Points u_k with weights w_k show where a posterior lies, and a proposal for the 
     g(u) = Σ_j π_j N(u; μ_j, S_j),
 
 with (π, μ, S) by weighted maximum likelihood (population Monte Carlo: Cappé et al. 2008). One
-Gaussian would do for one mode. A child that does not rise all the way with its parent, as x² does,
-leaves two, and a Gaussian that has found one of them never proposes the other.
+Gaussian does for one mode. A child that does not rise all the way with its parent, as x² does,
+leaves two, and a Gaussian that has found one of them never proposes the other; so where the points
+are more likely by a mixture, by more than its numbers are worth (half of Akaike's), it is used.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ INFLATION = 1.2
 PARTS = 4
 MOST_NODES = 4
 """Components with more hidden nodes get one Gaussian: few points say nothing of modes there."""
+WIDE_SHARE = 0.25
+"""Of the one Gaussian beside a mixture."""
 ROUNDS = 2
 MOST_POINTS = 256
 """Of more points, so many are resampled before a guide is fitted."""
@@ -83,12 +86,30 @@ def fit_guide(components: Components, points: Tensor, log_weight: Tensor) -> Gui
     points, weight = _fewer(points, weight)
     used = torch.arange(m, device=points.device) < components.size[:, None]
     points = torch.where(used[:, None, :], points, 0.0)
-    parts = PARTS if m <= MOST_NODES else 1
-    belongs = _slabs(points, weight, parts)
-    for _ in range(ROUNDS if parts > 1 else 0):
+    firm &= ~lost[:, 0]
+    one = Guide(*_mixture(points, weight, torch.ones_like(weight)[..., None], used, count), firm)
+    if m > MOST_NODES:
+        return one
+    belongs = _slabs(points, weight)
+    for _ in range(ROUNDS):
         mixture = _mixture(points, weight, belongs, used, count)
         belongs = torch.softmax(_log_parts(points, *mixture), -1)
-    return Guide(*_mixture(points, weight, belongs, used, count), firm & ~lost[:, 0])
+    several = Guide(*_mixture(points, weight, belongs, used, count), firm)
+    gain = (weight * (several.log_density(points) - one.log_density(points))).sum(1)
+    more_numbers = (PARTS - 1) * (1 + m + m * (m + 1) / 2)
+    return _together(one, several, count * gain > 0.5 * more_numbers)
+
+
+def _together(one: Guide, several: Guide, pays: Tensor) -> Guide:
+    """Puts a mixture beside the one Gaussian where it pays (C,), and lets it stand alone else."""
+    # The wide Gaussian stays a part: between narrow ones a proposal must not be thin.
+    alone = torch.where(pays, WIDE_SHARE, 1.0).to(one.share)[:, None]
+    return Guide(
+        torch.cat([alone, (1.0 - alone) * several.share], 1),
+        torch.cat([one.mean, several.mean], 1),
+        torch.cat([one.root, several.root], 1),
+        one.firm,
+    )
 
 
 def _fewer(points: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -102,10 +123,8 @@ def _fewer(points: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     return few, torch.full_like(chosen, 1.0 / MOST_POINTS, dtype=weight.dtype)
 
 
-def _slabs(points: Tensor, weight: Tensor, parts: int) -> Tensor:
+def _slabs(points: Tensor, weight: Tensor) -> Tensor:
     """Cuts points into slabs of equal weight along their longest axis, (C, K, J) of 0 and 1."""
-    if parts == 1:
-        return torch.ones_like(weight)[..., None]
     mean = torch.einsum("ck,ckm->cm", weight, points)
     centred = points - mean[:, None, :]
     covariance = torch.einsum("ck,ckm,ckn->cmn", weight, centred, centred)
@@ -113,8 +132,8 @@ def _slabs(points: Tensor, weight: Tensor, parts: int) -> Tensor:
     order = torch.einsum("ckm,cm->ck", centred, axis).argsort(-1)
     sorted_weight = weight.gather(1, order)
     middle = sorted_weight.cumsum(-1) - 0.5 * sorted_weight
-    slab = torch.empty_like(order).scatter_(1, order, (middle * parts).long().clamp(0, parts - 1))
-    return torch.nn.functional.one_hot(slab, parts).to(points)
+    slab = torch.empty_like(order).scatter_(1, order, (middle * PARTS).long().clamp(0, PARTS - 1))
+    return torch.nn.functional.one_hot(slab, PARTS).to(points)
 
 
 def _mixture(
@@ -143,7 +162,7 @@ def _mixture(
     whole = m / (m + count)
     eye = torch.eye(m, device=points.device, dtype=points.dtype)
     within = (1 - whole) * within + whole * within * eye
-    shrink = m / (m + count * share[..., None, None])
+    shrink = m / (m + count * share[..., None, None]) if belongs.shape[-1] > 1 else 1.0
     covariance = (1 - shrink) * covariance + shrink * within + 1e-6 * eye
     both = used[:, None, :, None] & used[:, None, None, :]
     covariance = torch.where(both, INFLATION * covariance, eye)

@@ -1,7 +1,8 @@
 r"""Guided draws where a component holds several hidden nodes.
 
 Draws from the prior come first: they see every mode. Where too few of them matter, more are drawn
-while that is affordable, and then their weighted moments make a guide g in noise space (`guide`).
+as far as `Effort.explore` allows, and then their weighted moments make a guide g in noise space
+(`guide`).
 New points come from a defensive mixture
 
     q(u) = (1 − α) g(u) + α N(u; 0, I),
@@ -19,7 +20,7 @@ was last is a candidate beside the new ones,
 a Markov chain whose law is the posterior whatever q and K are (iterated sampling importance
 resampling: Tjelmeland 2004; Andrieu, Lee and Vihola 2018), as long as a round does not decide
 itself whether it counts. So a guided round counts where enough points of the round before made its
-guide.
+guide, and the second one in any case.
 """
 
 from __future__ import annotations
@@ -46,8 +47,6 @@ PRIOR_SHARE = 1 / 32
 """α: so many of the points still come from the prior."""
 WELL_EXPLORED = 32.0
 """Effective points of the prior that make a guide which knows all modes of some weight."""
-MOST_EXPLORED = 4096
-"""Points of the prior that a component of few nodes may get before a guide is tried anyway."""
 
 
 def guided_draws(
@@ -71,7 +70,10 @@ def guided_draws(
         last: (N, d) where rows were last, nan where nowhere; None where no chain is kept.
     """
     search = _Search(model, values, effort, generator, accept, last)
-    yield from search.explore(components, effort)
+    small = components.size <= MOST_NODES
+    for chosen in (small, ~small):
+        if chosen.any():
+            yield from search.explore(components.select(chosen), effort)
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class _Search:
         if done.any():
             yield found.block.select(done, short)
         more = replace(effort, draws=4 * effort.draws)
-        affordable = more.draws <= min(effort.limit, MOST_EXPLORED // effort.replicates)
+        affordable = more.draws <= min(effort.limit, effort.explore // effort.replicates)
         unknown = ~found.chained & (found.block.effective() < WELL_EXPLORED)
         further = ~done & unknown & (components.size <= MOST_NODES) & affordable
         for keep in chunks(components, further, more):
@@ -122,7 +124,8 @@ class _Search:
     ) -> Iterator[WeightedDraws]:
         """Draws by a guide; accepts what is good, refines the guides of the rest."""
         found = self._round(components, effort, guide)
-        good = torch.where(found.chained, guide.firm, self.accept(found.block))
+        second = effort.draws > self.effort.draws
+        good = torch.where(found.chained, guide.firm | second, self.accept(found.block))
         done, short = self._finished(good, effort)
         if done.any():
             yield found.block.select(done, short)
