@@ -92,6 +92,12 @@ def _well_shown(plan: Plan) -> frozenset[int]:
     return frozenset((shown >= FEWEST_SHOWN).nonzero().flatten().tolist())
 
 
+def _hides_together(plan: Plan) -> bool:
+    """Says whether some row hides several nodes in one component."""
+    node = torch.arange(len(plan.graph), device=plan.label.device)
+    return bool((plan.hidden & (plan.label != node)).any())  # labelled by a smaller node
+
+
 class Trainer:
     """Fits the parameters of a model to incomplete rows.
 
@@ -132,7 +138,9 @@ class Trainer:
         self.averaged = self._copy()
         self.best = self._copy()
         self.state = _State()
-        self.last = torch.full_like(train.values, torch.nan)
+        self.last = (
+            torch.full_like(train.values, torch.nan) if _hides_together(train.plan) else None
+        )
         """Where each row was last completed, for `integration.guided`; nan where not yet."""
         self.device = next(iter(self.parameters.values())).device
 
@@ -192,11 +200,12 @@ class Trainer:
             return shown_gradient(self.model, rows.values, rows.plan, self.well_shown)
         if s.gradient == "pathwise":
             return pathwise_gradient(self.model, rows.values, rows.plan, s.effort, generator)
-        last = self.last[chosen]
+        last = None if self.last is None else self.last[chosen]
         report = fisher_gradient(
             self.model, rows.values, rows.plan, s.effort, s.completions, generator, last
         )
-        self.last[chosen] = last
+        if self.last is not None and last is not None:
+            self.last[chosen] = last
         return report
 
     def _average(self) -> None:
@@ -266,7 +275,8 @@ class Trainer:
         for name, parameter in self.parameters.items():
             for key, tensor in self.optimiser.state[parameter].items():
                 tensors[f"optimiser/{name}/{key}"] = torch.as_tensor(tensor)
-        tensors["last"] = self.last
+        if self.last is not None:
+            tensors["last"] = self.last
         state = {"loop": vars(self.state), "schedule": schedule_state(self.schedule)}
         self.checkpoint.write(tensors, state)
 

@@ -20,7 +20,8 @@ was last is a candidate beside the new ones,
 a Markov chain whose law is the posterior whatever q and K are (iterated sampling importance
 resampling: Tjelmeland 2004; Andrieu, Lee and Vihola 2018), as long as a round does not decide
 itself whether it counts. So a guided round counts where enough points of the round before made its
-guide, and the second one in any case.
+guide, and the second one in any case. Rounds of the prior are still taken by their own weights:
+they see all modes, and a second round for every easy row would double a step.
 """
 
 from __future__ import annotations
