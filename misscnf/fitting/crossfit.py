@@ -160,7 +160,7 @@ def cross_fit(
     watch: EpochWatcher | None = None,
     *,
     only: bool = False,
-    steps: int = STEPS,
+    steps: int | None = STEPS,
 ) -> CrossFit:
     """Trains a rich model for every fold beside its plain one.
 
@@ -174,12 +174,13 @@ def cross_fit(
         seed: Where randomness starts.
         watch: Called after each epoch.
         only: Whether only candidates are trained; the other nodes are as the fit has them.
-        steps: About how many steps of training.
+        steps: About how many steps of training; None for as many as a fit has.
     """
-    settings = replace(settings, batch=BATCH)
-    steps_an_epoch = math.ceil(len(particles) / settings.batch_for(len(particles)))
-    epochs = min(math.ceil(steps / steps_an_epoch), math.ceil(settings.epochs / 2))
-    settings = replace(settings, epochs=epochs)
+    if steps is not None:
+        settings = replace(settings, batch=BATCH)
+        steps_an_epoch = math.ceil(len(particles) / settings.batch_for(len(particles)))
+        epochs = min(math.ceil(steps / steps_an_epoch), math.ceil(settings.epochs / 2))
+        settings = replace(settings, epochs=epochs)
     single = [start.float() for start in starts]
     nodes = candidates if only else None
     _FoldTraining(single, particles.to(torch.float32), folds, settings, seed, nodes).run(watch)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,17 +22,28 @@ from torch import Tensor
 
 from misscnf.domains import Domain
 from misscnf.draws import derive_generator
+from misscnf.elimination import Plan
 from misscnf.errors import InputError
 from misscnf.fitting.bend import bend_noise
 from misscnf.fitting.checkpoint import Checkpoint, fingerprint
 from misscnf.fitting.crossfit import COMPLETIONS, some_rows
-from misscnf.fitting.ladder import Pair, Rung, build_model, choose_means, choose_noise
+from misscnf.fitting.curves import choose_curves
+from misscnf.fitting.ladder import (
+    ERRORS_TO_BEAT,
+    Pair,
+    Rung,
+    build_model,
+    choose_means,
+    choose_noise,
+)
 from misscnf.fitting.line import Line, fit_line
 from misscnf.fitting.loop import Rows, Trainer, Watcher
 from misscnf.fitting.particles import Particles
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.threads import one_thread
 from misscnf.graph import CausalGraph
+from misscnf.likelihood import free_log_prob
+from misscnf.mechanisms import Gaussian
 from misscnf.structural import StructuralModel
 
 __all__ = ["Fitted", "fit_model"]
@@ -41,6 +52,9 @@ logger = logging.getLogger("misscnf")
 
 FEWEST_TO_COMPARE = 20
 """With fewer held-out rows, no comparison is worth its noise, and the linear model stays."""
+
+CALM = 0.3
+"""Curves are solved for before they are trained: large steps would only lead them astray."""
 
 History = list[dict[str, Any]]
 
@@ -113,6 +127,9 @@ class _Task:
         if stage == "noise":  # which starts close to its end
             settings = replace(settings, epochs=math.ceil(settings.epochs / 2), shown_share=0.0)
             self._bend(model)
+        if stage == "curve":  # which starts at its end, as far as shown families tell
+            rate = CALM * settings.learning_rate
+            settings = replace(settings, learning_rate=rate, shown_share=0.0)
         model.float().to(self.device)
         held_out = (
             None if self.validation is None else Rows.of(model, *self.validation, joint=joint)
@@ -121,6 +138,38 @@ class _Task:
         kept = self._checkpoint(stage)
         history = Trainer(model, train, held_out, settings, self.seed, kept).run(self.watch)
         return model.double().cpu(), history
+
+    def curves(self, networks: frozenset[int]) -> dict[int, Gaussian]:
+        """Returns the curves of the nodes that get one, given those that would get a network."""
+        if not self.settings.curves:
+            return {}
+        return choose_curves(
+            self.graph,
+            self.domains,
+            some_rows(self.everything, self.seed),
+            networks,
+            self.settings,
+            self.seed,
+            ERRORS_TO_BEAT,
+            self.choosing,
+        )
+
+    @property
+    def solved(self) -> bool:
+        """Whether lines and curves, which are solved for on the families that rows show, are at the
+        maximum of the likelihood: no row hides what its other values tell of, and none was left
+        aside."""
+        observed = self.everything[1]
+        all_asked = len(some_rows(self.everything, self.seed)[1]) == len(observed)
+        return all_asked and not bool(Plan.make(self.graph, observed).hidden.any())
+
+    def record(self, model: StructuralModel) -> History:
+        """Returns the history of a fit that was solved for, where rows hide nothing."""
+        values, observed = self.everything
+        plan = Plan.make(self.graph, observed)
+        with torch.no_grad():
+            log_prob = free_log_prob(model, torch.where(observed, values, 0.0), plan)
+        return [{"epoch": 1, "train": float(log_prob.mean())}]
 
     def _bend(self, model: StructuralModel) -> None:
         """Gives the splines of a model the noise that the training rows leave it."""
@@ -188,7 +237,7 @@ def fit_model(
             task.held_out,
         )
         return task.only_line()
-    fitted = _networks_of_means(task)
+    fitted = _bent_means(task)
     return _with_richer_noise(task, fitted) if settings.richer_noise else fitted
 
 
@@ -200,14 +249,16 @@ def _all_networks(task: _Task) -> Fitted:
     return Fitted(model, history, rungs)
 
 
-def _networks_of_means(task: _Task) -> Fitted:
-    """Gives networks to the nodes that earn one."""
+def _bent_means(task: _Task) -> Fitted:
+    """Gives curves and networks to the nodes that earn one."""
     linear = task.only_line()
     rows, settings = task.everything, task.settings
     nodes, comparison = choose_means(
         linear.model, task.domains, rows, settings, task.seed, task.choosing
     )
-    if not nodes:
+    curves = task.curves(nodes)
+    networks = nodes - curves.keys()
+    if not networks and not curves:
         logger.info(
             "rows that were left out do not favour networks over lines (gain %.4f ± %.4f nats a "
             "row): the linear model is used.",
@@ -215,9 +266,21 @@ def _networks_of_means(task: _Task) -> Fitted:
             comparison["standard_error"],
         )
         return replace(linear, comparison=comparison)
-    line = task.solve(task.train, start=linear.model)
-    rungs = tuple(Rung(mean=i in nodes) for i in range(len(task.graph)))
-    return Fitted(*task.train_rungs(rungs, line.model, "network"), rungs, comparison)
+    rungs = tuple(
+        Rung(mean=i in networks, curve=_curve_size(curves.get(i))) for i in range(len(task.graph))
+    )
+    if not networks and task.solved:
+        start = _with_curves(linear.model, curves)
+        return Fitted(start, task.record(start), rungs, comparison)
+    start = _with_curves(task.solve(task.train, start=linear.model).model, curves)
+    stage = "network" if networks else "curve"
+    return Fitted(*task.train_rungs(rungs, start, stage), rungs, comparison)
+
+
+def _with_curves(line: StructuralModel, curves: Mapping[int, Gaussian]) -> StructuralModel:
+    """Returns a linear model with curves in the place of some of its lines."""
+    nodes = range(len(line.graph))
+    return StructuralModel(line.graph, [curves.get(i, line.mechanism(i)) for i in nodes])
 
 
 def _with_richer_noise(task: _Task, fitted: Fitted) -> Fitted:
@@ -235,6 +298,12 @@ def _with_richer_noise(task: _Task, fitted: Fitted) -> Fitted:
     before = [] if fitted.chosen == "linear" else fitted.history
     later = [{**record, "epoch": record["epoch"] + len(before)} for record in history]
     return Fitted(model, [*before, *later], rungs, fitted.comparison)
+
+
+def _curve_size(mechanism: Gaussian | None) -> tuple[int, int] | None:
+    if mechanism is None or mechanism.mean.curve is None:
+        return None
+    return mechanism.mean.curve.size
 
 
 def _check_gradient(domains: Sequence[Domain], settings: Settings) -> None:

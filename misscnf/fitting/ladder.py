@@ -34,7 +34,7 @@ from misscnf.fitting.settings import Settings, Shape
 from misscnf.graph import CausalGraph
 from misscnf.structural import StructuralModel
 
-__all__ = ["Rung", "Pair", "build_model", "choose_means", "choose_noise"]
+__all__ = ["ERRORS_TO_BEAT", "Rung", "Pair", "build_model", "choose_means", "choose_noise"]
 
 ERRORS_TO_BEAT = 1.5
 ODD = 1e-3
@@ -62,10 +62,14 @@ class Rung:
     """whether a network sets the scale"""
     noise: bool = False
     """whether the noise is bent by a spline"""
+    curve: tuple[int, int] | None = None
+    """centres and waves, where a curve sets the mean"""
 
     def shape(self, full: Shape) -> Shape:
         """Returns the shape of the mechanism, given that of a node with a network."""
         shape = full if self.mean else replace(full, hidden=(), scale_hidden=None)
+        if self.curve:
+            shape = replace(shape, curve=self.curve)
         if self.scale:
             shape = replace(shape, scale_hidden=SCALE_HIDDEN)
         return replace(shape, kind="spline") if self.noise else shape
@@ -73,7 +77,7 @@ class Rung:
     @property
     def name(self) -> str:
         """The rung in words, such as "network, spline noise"."""
-        words = ["network" if self.mean else "line"]
+        words = ["network" if self.mean else "curve" if self.curve else "line"]
         return ", ".join(words + ["network scale"] * self.scale + ["spline noise"] * self.noise)
 
 

@@ -31,6 +31,7 @@ from misscnf.fitting.objective import (
 from misscnf.fitting.schedule import Schedule, make_schedule, schedule_state
 from misscnf.fitting.settings import Settings
 from misscnf.likelihood import observed_log_prob
+from misscnf.mechanisms import Curve
 from misscnf.structural import StructuralModel
 
 __all__ = ["Rows", "Trainer", "Watcher"]
@@ -135,6 +136,7 @@ class Trainer:
         )
         steps = self.epochs * self.steps_an_epoch
         self.schedule: Schedule = make_schedule(settings.schedule, settings.learning_rate, steps)
+        self.curves = [part for part in model.modules() if isinstance(part, Curve)]
         self.averaged = self._copy()
         self.best = self._copy()
         self.state = _State()
@@ -187,6 +189,8 @@ class Trainer:
         generator = derive_generator(self.seed, "step", epoch, step, device=self.device)
         self.optimiser.zero_grad(set_to_none=True)
         report = self._gradient(rows, chosen, generator)
+        for curve in self.curves:
+            (-curve.log_prior() / len(self.train)).backward()
         for group in self.optimiser.param_groups:
             group["lr"] = self.schedule.rate(self.state.step)
         self.optimiser.step()

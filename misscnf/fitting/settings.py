@@ -49,6 +49,8 @@ class Shape:
     constant."""
     activation: str = "silu"
     """"silu" or "relu"."""
+    curve: tuple[int, int] | None = None
+    """Centres and waves of the curve of a continuous node's mean; None for none."""
 
     def build(self, parents: Parents, domain: Domain = CONTINUOUS) -> Mechanism:
         """Makes the mechanism of a node.
@@ -67,8 +69,14 @@ class Shape:
         if self.kind == "affine":
             return Affine(parents, self.hidden, self.activation)
         if self.kind == "spline":
-            return Spline(parents, self.hidden, self.scale_hidden, activation=self.activation)
-        return Gaussian(parents, self.hidden, self.scale_hidden, self.activation)
+            return Spline(
+                parents,
+                self.hidden,
+                self.scale_hidden,
+                activation=self.activation,
+                mean_curve=self.curve,
+            )
+        return Gaussian(parents, self.hidden, self.scale_hidden, self.activation, self.curve)
 
     def build_model(self, graph: CausalGraph, domains: Sequence[Domain]) -> StructuralModel:
         """Makes a model with a mechanism of this shape for every node."""
@@ -93,6 +101,8 @@ class Settings:
     """Whether to start from the maximum-likelihood linear model."""
     compare_linear: bool = True
     """Whether nodes stay linear unless rows that were left out favour a network."""
+    curves: bool = True
+    """Whether a mean may be a curve as stiff as the evidence asks, between line and network."""
     richer_noise: bool = True
     """Whether nodes whose noise is odd may earn a network of the scale and a spline."""
     epochs: int = 40
@@ -134,7 +144,7 @@ class Settings:
     def from_dict(data: dict[str, Any]) -> Settings:
         """Reads what `to_dict` wrote."""
         shape = data["shape"]
-        scale_hidden = shape["scale_hidden"]
+        scale_hidden, curve = shape["scale_hidden"], shape.get("curve")
         return Settings(
             **{
                 **data,
@@ -143,6 +153,7 @@ class Settings:
                         **shape,
                         "hidden": tuple(shape["hidden"]),
                         "scale_hidden": None if scale_hidden is None else tuple(scale_hidden),
+                        "curve": None if curve is None else tuple(curve),
                     }
                 ),
                 "effort": Effort(**data["effort"]),

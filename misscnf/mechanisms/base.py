@@ -117,8 +117,8 @@ class Mechanism(nn.Module, ABC):
 
     def start_from(self, line: Mechanism) -> None:
         """Takes over the parameters of a simpler mechanism that this one extends."""
-        simpler = dict(line.named_parameters())
+        simpler = line.state_dict()
         with torch.no_grad():
-            for name, parameter in self.named_parameters():
-                if name in simpler and simpler[name].shape == parameter.shape:
-                    parameter.copy_(simpler[name])
+            for name, tensor in self.state_dict().items():  # parameters, and what a curve rests on
+                if name in simpler and simpler[name].shape == tensor.shape:
+                    tensor.copy_(simpler[name])

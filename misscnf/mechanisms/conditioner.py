@@ -1,10 +1,10 @@
-r"""How parents set the parameters of a mechanism: a straight line, and a network on top of it.
+r"""How parents set the parameters of a mechanism: a straight line, and what bends it.
 
-    parameters = bias + W x_pa + network(x_pa)
+    parameters = bias + W x_pa + network(x_pa)      or      bias + W x_pa + curve(x_pa)
 
 Discrete parents enter as the numbers of `encoding`. The last layer of the network starts at zero,
 so that every mechanism starts as its linear part and the network only has to learn what the line
-leaves over.
+leaves over. A curve is stiffer (`curve`): for what is smooth, and where rows are few.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from misscnf.mechanisms.curve import Curve
 from misscnf.mechanisms.encoding import Encoding, Parents, read_parents
 
 __all__ = ["Conditioner", "ACTIVATIONS"]
@@ -36,6 +37,7 @@ class Conditioner(nn.Module):
         hidden: Widths of the hidden layers; none makes the map linear.
         activation: A name in `ACTIVATIONS`.
         skip: Whether the linear part stands beside the network.
+        curve: Centres and waves of a curve beside the linear part; None for none.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Conditioner(nn.Module):
         *,
         activation: str = "silu",
         skip: bool = True,
+        curve: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
         self.encoding = Encoding(read_parents(parents))
@@ -64,9 +67,15 @@ class Conditioner(nn.Module):
         last = torch.zeros(outputs, widths[-1])
         self.last = nn.Parameter(last) if self.hidden else None
         self.skip = skip
+        self.curve = Curve(features, outputs, *curve) if curve and features else None
 
     def _has_line(self, skip: bool) -> bool:  # noqa: FBT001
         return self.features > 0 and (skip or not self.hidden)
+
+    @property
+    def is_line(self) -> bool:
+        """Whether nothing bends the line."""
+        return not self.hidden and self.curve is None
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draws the hidden layers, U(±1/√fan-in); the last stays zero beside a linear part."""
@@ -85,21 +94,23 @@ class Conditioner(nn.Module):
         if self.features == 0:
             return self.bias
         features = self.encoding(parents)
-        if self.last is None:
+        if self.is_line:
             assert self.weight is not None
             return functional.linear(features, self.weight, self.bias)
         if not torch.is_grad_enabled() and features.numel() > ROWS_AT_ONCE * self.features:
             pieces = features.reshape(-1, self.features).split(ROWS_AT_ONCE)
-            out = torch.cat([self._network(piece) for piece in pieces])
+            out = torch.cat([self._bent(piece) for piece in pieces])
             return out.reshape(*features.shape[:-1], -1)
-        return self._network(features)
+        return self._bent(features)
 
-    def _network(self, features: Tensor) -> Tensor:
-        assert self.last is not None
+    def _bent(self, features: Tensor) -> Tensor:
+        out = self.bias if self.last is None else self._network(features, self.last)
+        if self.weight is not None:
+            out = out + functional.linear(features, self.weight)
+        return out if self.curve is None else out + self.curve(features)
+
+    def _network(self, features: Tensor, last: Tensor) -> Tensor:
         h = features
         for weight, bias in zip(self.weights, self.biases, strict=True):
             h = self.activation(functional.linear(h, weight, bias))
-        out = functional.linear(h, self.last, self.bias)
-        if self.weight is None:
-            return out
-        return out + functional.linear(features, self.weight)
+        return functional.linear(h, last, self.bias)

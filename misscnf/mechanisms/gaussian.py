@@ -1,6 +1,6 @@
 r"""Gaussian mechanisms: x = m(x_pa) + exp(s(x_pa)) u.
 
-The mean is a line or a network, the scale a constant or a network. With a line and a constant,
+The mean is a line, a curve or a network, the scale a constant or a network. With a line and a constant,
 the mechanism is linear-Gaussian and everything hidden around it is integrated in closed form.
 """
 
@@ -36,6 +36,7 @@ class Gaussian(Mechanism):
         mean_hidden: Hidden widths of the mean's network; none makes it linear.
         scale_hidden: Hidden widths of the scale's network; None makes the scale constant.
         activation: Activation of the networks.
+        mean_curve: Centres and waves of the mean's curve; None for none.
     """
 
     def __init__(
@@ -44,11 +45,14 @@ class Gaussian(Mechanism):
         mean_hidden: Sequence[int] = (),
         scale_hidden: Sequence[int] | None = None,
         activation: str = "silu",
+        mean_curve: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
         self.parents = read_parents(parents)
         self.activation = activation
-        self.mean = Conditioner(self.parents, 1, mean_hidden, activation=activation)
+        self.mean = Conditioner(
+            self.parents, 1, mean_hidden, activation=activation, curve=mean_curve
+        )
         self.constant_scale = scale_hidden is None or not self.parents
         self.log_scale = Conditioner(
             () if self.constant_scale else self.parents,
@@ -88,7 +92,7 @@ class Gaussian(Mechanism):
 
     def linear_form(self) -> LinearForm | None:
         """Returns the line, where the mean is one and the scale is constant."""
-        if self.mean.hidden or not self.constant_scale:
+        if not (self.mean.is_line and self.constant_scale):
             return None
         intercept, scale = self.mean.bias[0], torch.exp(self.log_scale.bias[0])
         weight, encoding = self.mean.weight, self.mean.encoding
@@ -117,4 +121,5 @@ class Gaussian(Mechanism):
             "mean_hidden": list(self.mean.hidden),
             "scale_hidden": None if self.constant_scale else list(self.log_scale.hidden),
             "activation": self.activation,
+            "mean_curve": None if self.mean.curve is None else list(self.mean.curve.size),
         }

@@ -57,6 +57,7 @@ class Spline(Mechanism):
         bins: The number of bins of the spline.
         bound: Where the spline ends and the linear tails begin.
         activation: Activation of the networks.
+        mean_curve: As in `Gaussian`.
     """
 
     def __init__(
@@ -68,11 +69,12 @@ class Spline(Mechanism):
         bins: int = 8,
         bound: float = 5.0,
         activation: str = "silu",
+        mean_curve: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
         self.bins = bins
         self.bound = bound
-        self.base = Gaussian(parents, mean_hidden, scale_hidden, activation)
+        self.base = Gaussian(parents, mean_hidden, scale_hidden, activation, mean_curve)
         self.constant_shape = shape_hidden is None or not self.base.parents
         self.shape = Conditioner(
             () if self.constant_shape else self.base.parents,

@@ -1,0 +1,171 @@
+r"""Line, curve or network? The rows that show a family whole decide about its mean.
+
+A curve whose stiffness the evidence chose (`evidence`) stands between the line and the network. It
+is solved for, not trained, so every fold's curve costs a matrix product. Each row is judged by
+models of the other folds (`crossfit`): a node whose line was left behind by a network gets the
+curve unless the network beats that too, and a node that would stay a line gets the curve if
+it beats the line. The network of the comparison is trained as long as one that is kept: stopped
+early, it is itself a smoother, and says nothing of what it could do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from misscnf.domains import Domain
+from misscnf.draws import derive_generator
+from misscnf.fitting.crossfit import CrossFit, Folds, cross_fit
+from misscnf.fitting.ensemble import EpochWatcher
+from misscnf.fitting.evidence import Basis, find_basis, fit_curve
+from misscnf.fitting.gain import Gain
+from misscnf.fitting.particles import Particles
+from misscnf.fitting.settings import Settings, Shape
+from misscnf.graph import CausalGraph
+from misscnf.mechanisms import Gaussian, Mechanism
+from misscnf.structural import StructuralModel
+
+__all__ = ["choose_curves"]
+
+FEWEST_SHOWN = 100
+"""Fewer rows that show a family say too little of how it bends."""
+LEAST_SHARE = 0.25
+"""Of the rows that show a node, those that show its family: where they are fewer, most of what the
+table knows of the node lies in the others, and they would choose for them."""
+RIVAL_HIDDEN = (32, 32, 32)
+
+
+@dataclass(frozen=True)
+class _Family:
+    """A node with its parents, and the n rows that show all of them."""
+
+    graph: CausalGraph
+    """parents first, the node last"""
+    domains: Sequence[Domain]
+    rows: Tensor
+    """(n, p + 1)"""
+
+    @staticmethod
+    def of(
+        graph: CausalGraph, domains: Sequence[Domain], rows: tuple[Tensor, Tensor], node: int
+    ) -> _Family:
+        """Cuts a family out of a table."""
+        family = [*graph.parents[node], node]
+        shown = rows[1][:, family].all(1)
+        names = tuple(graph.nodes[i] for i in family)
+        parents = (*((),) * (len(family) - 1), tuple(range(len(family) - 1)))
+        return _Family(
+            CausalGraph(names, parents), [domains[i] for i in family], rows[0][shown][:, family]
+        )
+
+    @property
+    def node(self) -> int:
+        return len(self.domains) - 1
+
+    @property
+    def pair(self) -> tuple[Tensor, Tensor]:
+        """Parents (n, p) and the node (n,)."""
+        return self.rows[:, :-1], self.rows[:, -1]
+
+    def particles(self) -> Particles:
+        """Returns the rows as completions of themselves."""
+        everything = torch.ones_like(self.rows, dtype=torch.bool)
+        model = self.model(Gaussian(self.domains[:-1]).double())
+        return Particles.draw(model, self.rows, everything, 1, torch.Generator())
+
+    def model(self, mechanism: Mechanism) -> StructuralModel:
+        """Returns a model of the family; nobody asks its roots."""
+        return StructuralModel(self.graph, [*(Gaussian(0) for _ in self.domains[:-1]), mechanism])
+
+    def fits(self, basis: Basis | None, folds: Folds) -> list[StructuralModel]:
+        """Returns the line or the curve of each fold."""
+        x, y = self.pair
+        return [
+            self.model(fit_curve(basis, self.domains[:-1], x, y, weights))
+            for weights in folds.weights()
+        ]
+
+
+def choose_curves(
+    graph: CausalGraph,
+    domains: Sequence[Domain],
+    rows: tuple[Tensor, Tensor],
+    networks: Collection[int],
+    settings: Settings,
+    seed: int,
+    errors_to_beat: float,
+    watch: EpochWatcher | None = None,
+) -> dict[int, Gaussian]:
+    """Returns the nodes that get a curve, and its fit to the rows that show their family.
+
+    Arguments:
+        graph: The causal graph.
+        domains: The domain of each node.
+        rows: All rows.
+        networks: The nodes for which a network beats the line.
+        settings: How networks are trained.
+        seed: Where randomness starts.
+        errors_to_beat: By how many standard errors a richer mean has to win.
+        watch: Called after each epoch.
+    """
+    chosen = {}
+    for node, parents in enumerate(graph.parents):
+        if not parents or domains[node].discrete:
+            continue
+        family = _Family.of(graph, domains, rows, node)
+        seen = int(rows[1][:, node].sum())
+        if len(family.rows) < max(FEWEST_SHOWN, LEAST_SHARE * seen):
+            continue
+        x, y = family.pair
+        features = Gaussian(family.domains[:-1]).mean.encoding(x)
+        generator = derive_generator(seed, "centres", node)
+        basis = find_basis(features, y, len(rows[0]), seen, generator)
+        if basis is None:
+            continue
+        if node in networks:
+            lost = _network_gain(family, basis, settings, seed, watch).ratio > errors_to_beat
+        else:
+            lost = _curve_gain(family, basis, seed).ratio < errors_to_beat
+        if not lost:
+            chosen[node] = fit_curve(basis, family.domains[:-1], x, y)
+    return chosen
+
+
+def _curve_gain(family: _Family, basis: Basis, seed: int) -> Gain:
+    """Returns what a curve gains over the line."""
+    folds = Folds.of(len(family.rows), seed)
+    curves, lines = (family.fits(of, folds) for of in (basis, None))
+    node = frozenset({family.node})
+    return CrossFit(family.particles(), folds, curves, lines, node, only=True).gain(
+        node, frozenset()
+    )
+
+
+def _network_gain(
+    family: _Family, basis: Basis, settings: Settings, seed: int, watch: EpochWatcher | None
+) -> Gain:
+    """Returns what a network gains over the curve."""
+    folds = Folds.of(len(family.rows), seed)
+    starts = []
+    for fold, line in enumerate(family.fits(None, folds)):
+        mechanism = Shape(hidden=RIVAL_HIDDEN).build(family.domains[:-1])
+        mechanism.initialise(derive_generator(seed + fold, "rival"))
+        mechanism.start_from(line.mechanism(family.node))
+        starts.append(family.model(mechanism))
+    node = frozenset({family.node})
+    crossed = cross_fit(
+        family.particles(),
+        folds,
+        starts,
+        family.fits(basis, folds),
+        node,
+        settings,
+        seed,
+        watch,
+        only=True,
+        steps=None,
+    )
+    return crossed.gain(node, frozenset())

@@ -1,0 +1,73 @@
+r"""Curves of few degrees of freedom: what a line leaves over, as a sum of waves.
+
+A Gaussian process prior on a curve, seen through M centres z (Quiñonero-Candela and Rasmussen
+2005), is a linear model: with k(x, z) = exp(−½ Σ_j (x_j − z_j)² / ℓ_j²),
+
+    c(x) = Σ_j w_j f_j(x),    f(x) = k(x, z) P − (1, x) T,    w_j ~ N(0, 1 / τ_j).
+
+P turns bumps into waves, from those that the data know best to those that they hardly know, and T
+takes out of each wave what a line says. Length scales ℓ, P, T and τ are chosen before training
+(`fitting.evidence`) and stay; only w is trained, under its prior. So a curve is as stiff as the
+data ask, and far from the centres it goes over into the line.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["Curve"]
+
+
+class Curve(nn.Module):
+    """Maps features (..., f) to what a curve adds to a line, (..., outputs).
+
+    Arguments:
+        features: The number of features, f.
+        outputs: The number of curves.
+        centres: The number of centres, M.
+        waves: The number of waves.
+    """
+
+    centres: Tensor
+    reach: Tensor
+    projection: Tensor
+    tilt: Tensor
+    stiffness: Tensor
+
+    def __init__(self, features: int, outputs: int, centres: int, waves: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(outputs, waves))
+        self.register_buffer("centres", torch.zeros(centres, features))
+        self.register_buffer("reach", torch.ones(features))  # ℓ
+        self.register_buffer("projection", torch.zeros(centres, waves))  # P
+        self.register_buffer("tilt", torch.zeros(1 + features, waves))  # T
+        self.register_buffer("stiffness", torch.ones(waves))  # τ
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Centres and waves."""
+        return self.projection.shape[0], self.projection.shape[1]
+
+    def bumps(self, features: Tensor) -> Tensor:
+        """Returns k(x, z), (..., M)."""
+        # Differences are taken before squares: in single precision a far value loses the rest.
+        distance = torch.cdist(
+            features / self.reach,
+            self.centres / self.reach,
+            compute_mode="donot_use_mm_for_euclid_dist",
+        )
+        return torch.exp(-0.5 * distance.square())
+
+    def waves(self, features: Tensor) -> Tensor:
+        """Returns f(x), (..., waves)."""
+        return self.bumps(features) @ self.projection - self.tilt[0] - features @ self.tilt[1:]
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Returns Σ_j w_j f_j(x), (..., outputs)."""
+        of_bumps, of_line = self.projection @ self.weight.T, self.tilt @ self.weight.T
+        return self.bumps(features) @ of_bumps - of_line[0] - features @ of_line[1:]
+
+    def log_prior(self) -> Tensor:
+        """Returns the log-density of the weights, up to a constant, ()."""
+        return -0.5 * (self.stiffness * self.weight.square()).sum()
