@@ -79,6 +79,7 @@ class MissCNF(QueryMixin, BaseEstimator):
             epoch was `kept`.
         chosen_: "network" where some node has one, else "linear".
         networks_: The nodes whose mean or logits have a network.
+        curves_: The nodes whose mean is a curve as stiff as the evidence asks.
         rungs_: How rich the mechanism of each node is, in words.
         comparison_: What networks gain over lines on rows that were left out, in nats a row, with
             its standard error and by node; None where they were not compared.
@@ -177,6 +178,7 @@ class MissCNF(QueryMixin, BaseEstimator):
         self.comparison_ = fitted.comparison
         rungs = dict(zip(graph.nodes, fitted.rungs, strict=True))
         self.networks_ = tuple(name for name, rung in rungs.items() if rung.mean)
+        self.curves_ = tuple(name for name, rung in rungs.items() if rung.curve)
         self.rungs_ = {name: rung.name for name, rung in rungs.items()}
         self.history_ = _history(fitted.history, shift)
         self._note_columns(frame.columns, named=isinstance(df, pd.DataFrame | str | os.PathLike))
@@ -254,6 +256,7 @@ class MissCNF(QueryMixin, BaseEstimator):
             "chosen": self.chosen_,
             "comparison": self.comparison_,
             "networks": list(self.networks_),
+            "curves": list(self.curves_),
             "rungs": self.rungs_,
             "columns": self._columns(),
             # JSON has no NaN, which an epoch has for what it did not measure.
@@ -281,6 +284,7 @@ class MissCNF(QueryMixin, BaseEstimator):
         self.model_ = model.eval().requires_grad_(requires_grad=False)
         self.chosen_, self.comparison_ = about["chosen"], about["comparison"]
         self.networks_ = tuple(about.get("networks", ()))
+        self.curves_ = tuple(about.get("curves", ()))
         self.rungs_ = dict(about.get("rungs", {}))
         self.history_ = pd.DataFrame(about["history"])
         names = about.get("columns", list(model.graph.nodes))

@@ -138,6 +138,7 @@ def _summary(model: MissCNF, frame: pd.DataFrame, out: str, seconds: float) -> d
         "preset": model.settings_.preset,
         "chosen": model.chosen_,
         "networks": list(model.networks_),
+        "curves": list(model.curves_),
         "rungs": model.rungs_,
         "comparison": model.comparison_,
         "kinds": model.kinds_,

@@ -7,12 +7,17 @@ schedule, averaging and choice of the epoch that is kept, so that its spread is 
 procedure: a common start would make replicates alike where that epoch comes early. The B
 sets of parameters are stacked and trained together: an optimiser that works element by element
 does not mix them.
+
+The prior of a curve counts as data do: each replicate is drawn towards weights of its own, from
+that prior. What the rows say little of then spreads as widely as the prior leaves it, where
+replicates that all shrink to the same line would agree on it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -24,6 +29,7 @@ from misscnf.fitting.loop import ERRORS_TO_BEAT
 from misscnf.fitting.particles import LogFactor, LogProb, Particles
 from misscnf.fitting.schedule import make_schedule
 from misscnf.fitting.settings import Settings
+from misscnf.mechanisms import Curve
 from misscnf.structural import StructuralModel
 
 __all__ = ["Ensemble", "EpochWatcher", "Training", "train_ensemble"]
@@ -34,6 +40,23 @@ EVALUATIONS_AT_ONCE = 400_000
 Parameters = dict[str, Tensor]
 EpochWatcher = Callable[[int, int], None]
 """Takes how many epochs are done, and of how many."""
+
+
+@dataclass(frozen=True)
+class _Prior:
+    """The prior of the weights of one node's curve, in all replicates."""
+
+    node: int
+    name: str
+    stiffness: Tensor
+    """(waves,)"""
+    centre: Tensor
+    """(B, outputs, waves)"""
+
+    def log_prob(self, parameters: list[Parameters]) -> Tensor:
+        """Returns the log-densities of the weights, up to constants, added up, ()."""
+        away = parameters[self.node][self.name] - self.centre
+        return -0.5 * (self.stiffness * away.square()).sum()
 
 
 class Ensemble:
@@ -60,6 +83,17 @@ class Ensemble:
             self.parameters.append(
                 {name: tensor.detach().requires_grad_() for name, tensor in stacked.items()}
             )
+
+    def priors(self) -> list[_Prior]:
+        """Returns the priors of all curves, around zero."""
+        found = []
+        for node, (shell, stacked) in enumerate(zip(self.shells, self.parameters, strict=True)):
+            for path, part in shell.named_modules():
+                name = f"{path}.weight"
+                if isinstance(part, Curve) and name in stacked:
+                    centre = torch.zeros_like(stacked[name], requires_grad=False)
+                    found.append(_Prior(node, name, part.stiffness, centre))
+        return found
 
     def log_factor(self, parameters: list[Parameters]) -> LogFactor:
         """Returns log φ as a function of node, own values and parents, for all replicates."""
@@ -106,7 +140,9 @@ def train_ensemble(
         seed: Where randomness starts.
         watch: Called after each epoch.
     """
-    Training(models, particles, rows, weights, settings, seed).run(watch)
+    training = Training(models, particles, rows, weights, settings, seed)
+    training.draw_priors()
+    training.run(watch)
 
 
 class Training:
@@ -138,6 +174,14 @@ class Training:
         self.averaged, self.best = _copy(self.now), _copy(self.now)
         self.highest = weights.new_full((len(models),), -math.inf)
         self.step = 0
+        self.priors = self.ensemble.priors()
+
+    def draw_priors(self) -> None:
+        """Draws where the weights of curves are drawn to, for every replicate."""
+        generator = derive_generator(self.seed, "priors")
+        for prior in self.priors:
+            drawn = torch.randn(prior.centre.shape, generator=generator, dtype=torch.float64)
+            prior.centre.copy_(drawn / prior.stiffness.double().sqrt())
 
     def run(self, watch: EpochWatcher | None = None) -> None:
         """Trains for all epochs, and writes what is kept into the models."""
@@ -176,6 +220,8 @@ class Training:
         for piece in self._pieces(rows):
             log_prob = self._log_prob(piece, self.now)
             (-(self.weights[:, piece] * log_prob).sum() / len(rows)).backward()
+        for prior in self.priors:
+            (-prior.log_prob(self.now) / len(self.train)).backward()
         for group in self.optimiser.param_groups:
             group["lr"] = self.schedule.rate(self.step)
         self.optimiser.step()

@@ -26,13 +26,14 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from misscnf.domains import Domain
-from misscnf.mechanisms import Gaussian
+from misscnf.mechanisms import Gaussian, straight_bumps
 
 __all__ = ["Basis", "find_basis", "fit_curve"]
 
 CENTRES = 128
-MOST_CENTRES = 64
-"""What needs more is no curve."""
+MOST_CENTRES, MOST_WAVES = 64, 12
+"""What needs more is no curve but a network's business: bumps are all of one width, and a form that
+is steep here and flat there takes many of them."""
 MOST_ROWS = 3000
 """For length scales, amplitude and noise; the curve itself is fitted to all rows."""
 MOST_STEPS = 40
@@ -46,6 +47,8 @@ JITTER = 1e-6
 LEAST_INFORMATION = 0.05
 ROUNDING = 1e-9
 """Variance of a bump that single precision cannot tell from nothing."""
+BEYOND = 10
+"""Rows on either side that do not say how a curve bends, only where it goes."""
 ROUNDS = 3
 """Of noise given curve given noise, once the length scales are known."""
 
@@ -62,6 +65,8 @@ class Basis:
     """(M, r)"""
     tilt: Tensor
     """(1 + f, r)"""
+    edges: Tensor
+    """(2, f) beyond which the curve goes on straight"""
     stiffness: Tensor
     """(r,) precision of the prior of each weight"""
     noise: float
@@ -77,7 +82,7 @@ class Basis:
         found = Gaussian(parents, mean_curve=self.size).double()
         curve = found.mean.curve
         assert curve is not None
-        for name in ("centres", "reach", "projection", "tilt", "stiffness"):
+        for name in ("centres", "reach", "projection", "tilt", "edges", "stiffness"):
             getattr(curve, name).copy_(getattr(self, name))
         return found
 
@@ -131,6 +136,13 @@ def _maximise(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
     return torch.tensor(found.x)
 
 
+def _edges(x: Tensor) -> Tensor:
+    """Returns the values of each feature beyond which few rows lie, (2, f)."""
+    ordered = x.sort(0).values
+    few = min(BEYOND, (len(x) - 1) // 2)
+    return torch.stack([ordered[few], ordered[-1 - few]])
+
+
 def _spread(x: Tensor, enough: float) -> list[int]:
     """Returns rows whose bumps say, up to a variance, all that those of all rows say.
 
@@ -154,7 +166,7 @@ def _spread(x: Tensor, enough: float) -> list[int]:
 def find_basis(
     x: Tensor, y: Tensor, rows: int, seen: int, generator: torch.Generator
 ) -> Basis | None:
-    """Returns what a curve of y should rest on, or None where a line says it all.
+    """Returns what a curve of y should rest on; None where a line says it all, or few waves do not.
 
     Arguments:
         x: Features (n, f) of the rows that show the family.
@@ -177,7 +189,10 @@ def find_basis(
     size, turn = torch.linalg.eigh(_bumps(z, z, reach))
     size = size.clamp(min=1e-14)
     projection = amplitude * turn / size.sqrt()
-    line, waves = _line(x), _bumps(x, z, reach) @ projection
+    edges = _edges(x)
+    inside = x.clamp(edges[0], edges[1])
+    line = _line(x)
+    waves = straight_bumps(x / reach, inside / reach, z / reach) @ projection
     tilt = torch.linalg.lstsq(line, waves).solution
     waves = waves - line @ tilt
     straight = y - line @ torch.linalg.lstsq(line, y[:, None]).solution[:, 0]
@@ -190,11 +205,11 @@ def find_basis(
         noise = float((left / (len(y) - spent).clamp(min=1.0)).clamp(min=1e-6).sqrt())
     information = strength.clamp(min=0.0) / noise**2
     known = more * information > LEAST_INFORMATION
-    if not known.any():
+    if not 0 < int(known.sum()) <= MOST_WAVES:
         return None
     unit = ((1.0 + information[known]) / rows).sqrt()
     turn = turn[:, known] / unit
-    return Basis(z, reach, projection @ turn, tilt @ turn, unit**-2.0, noise)
+    return Basis(z, reach, projection @ turn, tilt @ turn, edges, unit**-2.0, noise)
 
 
 @torch.no_grad()

@@ -22,6 +22,7 @@ from misscnf.fitting.one_step import one_step_replicates
 from misscnf.fitting.particles import Particles
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.threads import one_thread
+from misscnf.mechanisms import Curve
 from misscnf.structural import StructuralModel
 
 __all__ = ["bootstrap_weights", "replicate_fit"]
@@ -91,11 +92,16 @@ def replicate_fit(
 
 
 def _afresh(model: StructuralModel, line: StructuralModel | None) -> StructuralModel:
-    """Returns a model with mechanisms of the same shapes, as they start."""
+    """Returns a model with mechanisms of the same shapes, as they start.
+
+    Curves rest on what the fit chose for them, and start where it ended: there is but one maximum.
+    """
     mechanisms = []
     for i in range(len(model.graph)):
         mechanism = type(model.mechanism(i))(**model.mechanism(i).spec())
-        if line is not None:
+        if any(isinstance(part, Curve) for part in mechanism.modules()):
+            mechanism.start_from(model.mechanism(i))
+        elif line is not None:
             mechanism.start_from(line.mechanism(i))
         mechanisms.append(mechanism)
     return StructuralModel(model.graph, mechanisms)

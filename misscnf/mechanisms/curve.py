@@ -8,7 +8,13 @@ A Gaussian process prior on a curve, seen through M centres z (Quiñonero-Candel
 P turns bumps into waves, from those that the data know best to those that they hardly know, and T
 takes out of each wave what a line says. Length scales ℓ, P, T and τ are chosen before training
 (`fitting.evidence`) and stay; only w is trained, under its prior. So a curve is as stiff as the
-data ask, and far from the centres it goes over into the line.
+data ask.
+
+A bump ends where the data end, and a curve made of bumps would fall back to the line there. Beyond
+the edges of the data it goes on straight instead, as it left them: with x̂ the value nearest to x
+within the edges,
+
+    k(x, z)  becomes  k(x̂, z) + ∇k(x̂, z) · (x − x̂).
 """
 
 from __future__ import annotations
@@ -16,7 +22,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Curve"]
+__all__ = ["Curve", "straight_bumps"]
 
 
 class Curve(nn.Module):
@@ -34,6 +40,7 @@ class Curve(nn.Module):
     projection: Tensor
     tilt: Tensor
     stiffness: Tensor
+    edges: Tensor
 
     def __init__(self, features: int, outputs: int, centres: int, waves: int) -> None:
         super().__init__()
@@ -43,6 +50,8 @@ class Curve(nn.Module):
         self.register_buffer("projection", torch.zeros(centres, waves))  # P
         self.register_buffer("tilt", torch.zeros(1 + features, waves))  # T
         self.register_buffer("stiffness", torch.ones(waves))  # τ
+        edges = torch.tensor([[-torch.inf], [torch.inf]]).expand(2, features)
+        self.register_buffer("edges", edges.clone())
 
     @property
     def size(self) -> tuple[int, int]:
@@ -51,13 +60,8 @@ class Curve(nn.Module):
 
     def bumps(self, features: Tensor) -> Tensor:
         """Returns k(x, z), (..., M)."""
-        # Differences are taken before squares: in single precision a far value loses the rest.
-        distance = torch.cdist(
-            features / self.reach,
-            self.centres / self.reach,
-            compute_mode="donot_use_mm_for_euclid_dist",
-        )
-        return torch.exp(-0.5 * distance.square())
+        inside = features.clamp(self.edges[0], self.edges[1])
+        return straight_bumps(features / self.reach, inside / self.reach, self.centres / self.reach)
 
     def waves(self, features: Tensor) -> Tensor:
         """Returns f(x), (..., waves)."""
@@ -71,3 +75,12 @@ class Curve(nn.Module):
     def log_prior(self) -> Tensor:
         """Returns the log-density of the weights, up to a constant, ()."""
         return -0.5 * (self.stiffness * self.weight.square()).sum()
+
+
+def straight_bumps(x: Tensor, inside: Tensor, centres: Tensor) -> Tensor:
+    """Returns bumps around centres (M, f) at `inside`, gone on straight to x, (..., M)."""
+    # Differences are taken before squares: in single precision a far value loses the rest.
+    distance = torch.cdist(inside, centres, compute_mode="donot_use_mm_for_euclid_dist")
+    beyond = x - inside
+    slope = beyond @ centres.T - (beyond * inside).sum(-1, keepdim=True)
+    return torch.exp(-0.5 * distance.square()) * (1.0 + slope)

@@ -203,8 +203,10 @@ def held_out_sentence(model: MissCNF) -> str:
         return "Networks, as the settings ask; they were not compared with linear mechanisms."
     gain, error = model.comparison_["gain"], model.comparison_["standard_error"]
     numbers = f"{_nats(gain)} ± {_nats(error)} nats a row on rows that were left out"
-    if model.networks_:
-        means = f"Networks for {listed(model.networks_)}: they gain {numbers} over lines."
+    bent = {"Curves": model.curves_, "Networks": model.networks_}
+    means = " ".join(f"{what} for {listed(names)}." for what, names in bent.items() if names)
+    if means:
+        means += f" Networks gain {numbers} over lines."
     else:
         means = f"Linear mechanisms were kept: networks gained {numbers}, which is too little."
     return " ".join([means, *_noise_sentences(model)])
