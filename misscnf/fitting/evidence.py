@@ -11,8 +11,9 @@ or six degrees of freedom where a network spends twenty.
 
 Then the waves are turned so that the rows know each of them apart from the others and from the
 line, with information D_j; those of which even all rows that show y could tell nothing (D_j below
-0.05 for them, against 1 of the prior) are left out. Each is measured in units of its own posterior error, 1/√N: so the likelihood
-of all rows, which training follows from there, is as steep in every weight.
+0.05 for them, against 1 of the prior) are left out. Each is measured in units of its own posterior
+error, 1/√N: so the likelihood of all rows, which training follows from there, is as steep in every
+weight.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ __all__ = ["Basis", "find_basis", "fit_curve"]
 
 CENTRES = 128
 MOST_CENTRES, MOST_WAVES = 64, 12
-"""What needs more is no curve but a network's business: bumps are all of one width, and a form that
-is steep here and flat there takes many of them."""
+"""What needs more is no curve but a network's business: bumps are all of one width, and a form
+that is steep here and flat there takes many of them."""
 MOST_ROWS = 3000
 """For length scales, amplitude and noise; the curve itself is fitted to all rows."""
 MOST_STEPS = 40
@@ -48,7 +49,10 @@ LEAST_INFORMATION = 0.05
 ROUNDING = 1e-9
 """Variance of a bump that single precision cannot tell from nothing."""
 BEYOND = 10
-"""Rows on either side that do not say how a curve bends, only where it goes."""
+"""Rows on either side that do not say how a curve bends, only where it goes; half a percent of
+fewer than 2,000."""
+LEAD = 0.25
+"""In length scales: so far a curve still bends on, when rows come to an end."""
 ROUNDS = 3
 """Of noise given curve given noise, once the length scales are known."""
 
@@ -136,11 +140,11 @@ def _maximise(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
     return torch.tensor(found.x)
 
 
-def _edges(x: Tensor) -> Tensor:
-    """Returns the values of each feature beyond which few rows lie, (2, f)."""
+def _edges(x: Tensor, reach: Tensor) -> Tensor:
+    """Returns where each feature has left the rows behind, (2, f)."""
     ordered = x.sort(0).values
-    few = min(BEYOND, (len(x) - 1) // 2)
-    return torch.stack([ordered[few], ordered[-1 - few]])
+    few = min(BEYOND, len(x) // 200)
+    return torch.stack([ordered[few] - LEAD * reach, ordered[-1 - few] + LEAD * reach])
 
 
 def _spread(x: Tensor, enough: float) -> list[int]:
@@ -166,7 +170,7 @@ def _spread(x: Tensor, enough: float) -> list[int]:
 def find_basis(
     x: Tensor, y: Tensor, rows: int, seen: int, generator: torch.Generator
 ) -> Basis | None:
-    """Returns what a curve of y should rest on; None where a line says it all, or few waves do not.
+    """Returns what a curve of y should rest on; None where a line says it all or few waves do not.
 
     Arguments:
         x: Features (n, f) of the rows that show the family.
@@ -189,13 +193,14 @@ def find_basis(
     size, turn = torch.linalg.eigh(_bumps(z, z, reach))
     size = size.clamp(min=1e-14)
     projection = amplitude * turn / size.sqrt()
-    edges = _edges(x)
+    edges = _edges(x, reach)
     inside = x.clamp(edges[0], edges[1])
     line = _line(x)
     waves = straight_bumps(x / reach, inside / reach, z / reach) @ projection
-    tilt = torch.linalg.lstsq(line, waves).solution
+    root = torch.linalg.cholesky(line.T @ line + JITTER * torch.eye(line.shape[1]).to(line))
+    tilt = torch.cholesky_solve(line.T @ waves, root)
     waves = waves - line @ tilt
-    straight = y - line @ torch.linalg.lstsq(line, y[:, None]).solution[:, 0]
+    straight = y - line @ torch.cholesky_solve(line.T @ y[:, None], root)[:, 0]
     strength, turn = torch.linalg.eigh(waves.T @ waves)
     pull = (turn.T @ (waves.T @ straight)).square()
     for _ in range(ROUNDS):

@@ -156,9 +156,10 @@ class _Task:
 
     @property
     def solved(self) -> bool:
-        """Whether lines and curves, which are solved for on the families that rows show, are at the
-        maximum of the likelihood: no row hides what its other values tell of, and none was left
-        aside."""
+        """Whether what was solved for on shown families is where the likelihood is highest.
+
+        It is where no row hides what its other values tell of, and none was left aside.
+        """
         observed = self.everything[1]
         all_asked = len(some_rows(self.everything, self.seed)[1]) == len(observed)
         return all_asked and not bool(Plan.make(self.graph, observed).hidden.any())

@@ -10,8 +10,8 @@ takes out of each wave what a line says. Length scales ℓ, P, T and τ are chos
 (`fitting.evidence`) and stay; only w is trained, under its prior. So a curve is as stiff as the
 data ask.
 
-A bump ends where the data end, and a curve made of bumps would fall back to the line there. Beyond
-the edges of the data it goes on straight instead, as it left them: with x̂ the value nearest to x
+A bump ends, and a curve made of bumps would fall back to the line beyond the data. It goes on
+straight instead, as it left its edges, a little outside the data: with x̂ the value nearest to x
 within the edges,
 
     k(x, z)  becomes  k(x̂, z) + ∇k(x̂, z) · (x − x̂).
@@ -61,7 +61,9 @@ class Curve(nn.Module):
     def bumps(self, features: Tensor) -> Tensor:
         """Returns k(x, z), (..., M)."""
         inside = features.clamp(self.edges[0], self.edges[1])
-        return straight_bumps(features / self.reach, inside / self.reach, self.centres / self.reach)
+        return straight_bumps(
+            features / self.reach, inside / self.reach, self.centres / self.reach
+        )
 
     def waves(self, features: Tensor) -> Tensor:
         """Returns f(x), (..., waves)."""
@@ -79,8 +81,7 @@ class Curve(nn.Module):
 
 def straight_bumps(x: Tensor, inside: Tensor, centres: Tensor) -> Tensor:
     """Returns bumps around centres (M, f) at `inside`, gone on straight to x, (..., M)."""
-    # Differences are taken before squares: in single precision a far value loses the rest.
-    distance = torch.cdist(inside, centres, compute_mode="donot_use_mm_for_euclid_dist")
-    beyond = x - inside
-    slope = beyond @ centres.T - (beyond * inside).sum(-1, keepdim=True)
-    return torch.exp(-0.5 * distance.square()) * (1.0 + slope)
+    # Differences are taken before products: in single precision a far value loses the rest.
+    away = inside[..., None, :] - centres
+    slope = ((inside - x)[..., None, :] * away).sum(-1)
+    return torch.exp(-0.5 * away.square().sum(-1)) * (1.0 + slope)

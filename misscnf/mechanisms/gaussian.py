@@ -1,7 +1,8 @@
 r"""Gaussian mechanisms: x = m(x_pa) + exp(s(x_pa)) u.
 
-The mean is a line, a curve or a network, the scale a constant or a network. With a line and a constant,
-the mechanism is linear-Gaussian and everything hidden around it is integrated in closed form.
+The mean is a line, a curve or a network, the scale a constant or a network. With a line and a
+constant, the mechanism is linear-Gaussian and everything hidden around it is integrated in closed
+form.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ class Spline(Mechanism):
         self.shape.initialise(generator)
 
     def start_from(self, line: Mechanism) -> None:
-        """Takes over the parameters of a Gaussian mechanism, or of the one that a spline refines."""
+        """Takes over the parameters of a Gaussian mechanism, or of a spline's."""
         self.base.start_from(line.base if isinstance(line, Spline) else line)
 
     def spec(self) -> dict[str, Any]:

@@ -2,9 +2,21 @@
 
 import torch
 
-from misscnf.mechanisms import Affine, Gaussian, Rescaled, Spline
+from misscnf.mechanisms import Affine, Curve, Gaussian, Rescaled, Spline
 from misscnf.structural import StructuralModel
 from misscnf.units import Unit
+
+
+def curved(mechanism):
+    """Puts five bumps under each curve, with edges that some values lie beyond."""
+    generator = torch.Generator().manual_seed(5)
+    for curve in (part for part in mechanism.modules() if isinstance(part, Curve)):
+        for name in ("centres", "projection", "tilt"):
+            buffer = getattr(curve, name)
+            buffer.copy_(torch.randn(buffer.shape, generator=generator))
+        curve.edges.copy_(torch.tensor([[-1.0], [1.5]]).expand_as(curve.edges))
+    return mechanism
+
 
 MECHANISMS = {
     "gaussian": lambda p: Gaussian(p),
@@ -12,7 +24,9 @@ MECHANISMS = {
     "gaussian, network scale": lambda p: Gaussian(p, scale_hidden=(8,)),
     "gaussian, network mean": lambda p: Gaussian(p, (8, 6)),
     "gaussian, network mean and scale": lambda p: Gaussian(p, (8,), (8,), "relu"),
+    "gaussian, curve": lambda p: curved(Gaussian(p, mean_curve=(5, 3))),
     "spline": lambda p: Spline(p),
+    "spline, curve": lambda p: curved(Spline(p, mean_curve=(5, 3))),
     "spline, network mean and scale": lambda p: Spline(p, (8,), (8,), bins=5, bound=4.0),
     "spline, network shape": lambda p: Spline(p, (8,), None, (8,)),
     "affine": lambda p: Affine(p),

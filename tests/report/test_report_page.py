@@ -184,13 +184,25 @@ def test_a_trained_fit_has_its_curve_and_its_comparison(make_page):
     a = rng.normal(size=300)
     b = np.sin(2 * a) + 0.3 * rng.normal(size=300)
     df = pd.DataFrame({"a": a, "b": b, "c": b + rng.normal(size=300)})
-    model = MissCNF("a -> b; b -> c", settings={"epochs": 20}, progress=False).fit(df)
+    settings = {"epochs": 20, "curves": False}
+    model = MissCNF("a -> b; b -> c", settings=settings, progress=False).fit(df)
     assert "b" in model.networks_
     page = make_page(model, df, "trained")
     (curve,) = page.alts("Training curve")
     assert f"held-out rows from {model.history_['validation'].iloc[0]:.3f}" in curve
-    assert f"they gain {model.comparison_['gain']:.3f} ±" in page.text
+    assert f"Networks gain {model.comparison_['gain']:.3f} ±" in page.text
     assert "Networks for b" in page.text
+
+
+def test_curves_are_named(make_page):
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=300)
+    df = pd.DataFrame({"a": a, "b": a**2 + 0.3 * rng.normal(size=300)})
+    model = MissCNF("a -> b", progress=False).fit(df)
+    assert model.curves_ == ("b",)
+    page = make_page(model, df, "curves")
+    assert "Curves for b." in page.text
+    assert "There is no training curve" in page.text  # it was solved for: nothing is hidden
 
 
 def test_every_column_has_its_noise_and_its_ranks(answered):
