@@ -152,7 +152,9 @@ def _spread(x: Tensor, enough: float) -> list[int]:
 
     Pivoted Cholesky factors: the next centre is where the last ones know least.
     """
-    unsaid, factors, chosen = torch.ones_like(x[:, 0]), [], []
+    unsaid = torch.ones_like(x[:, 0])
+    factors: list[Tensor] = []
+    chosen: list[int] = []
     while len(chosen) <= MOST_CENTRES:
         pivot = int(unsaid.argmax())
         if float(unsaid[pivot]) < max(enough, ROUNDING):

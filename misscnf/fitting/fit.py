@@ -2,10 +2,10 @@ r"""A whole fit: solve the linear model, let rows that were left out choose, tra
 
 The linear model is the exact maximum of the observed-data likelihood and costs a fraction of a
 second. Networks start as that linear model and have to earn their place by the gain in
-log-density of rows that were left out, node by node (`ladder`): first networks of the means, which
-are then trained on the likelihood itself; then, where the noise that they leave is odd, richer
-noise, and another training that starts from the first, its splines already bent to that noise
-(`bend`).
+log-density of rows that were left out, node by node (`ladder`): first curves and networks of the
+means, which are then trained on the likelihood itself; then, where the noise that they leave is
+odd, richer noise, and another training that starts from the first, its splines already bent to
+that noise (`bend`).
 """
 
 from __future__ import annotations

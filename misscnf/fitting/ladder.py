@@ -1,10 +1,12 @@
 r"""The ladder: how rich a mechanism each node gets, and how it earns it.
 
-    x = m(x_pa) + s(x_pa) · h(u):    m a line or a network,  s a constant or a network,
+    x = m(x_pa) + s(x_pa) · h(u):    m a line, a curve or a network,
+                                     s a constant or a network,
                                      h the identity or a monotone spline.
 
 Everything starts as the linear model. First every node asks for a network of the mean (or of the
-logits, where it is discrete). Once these are trained, nodes whose noise looks odd (`noise`) ask
+logits, where it is discrete); where a curve of few waves does as well, it gets that (`curves`).
+Once these are trained, nodes whose noise looks odd (`noise`) ask
 for a network of the scale, for a spline, or for both. Rows that were left out decide each time
 (`crossfit`), a richer rung having to beat a plainer one by 1.5 standard errors. Of noise only rows
 that show the node itself can tell: where it is inferred from a child, odd noise and a wrong curve

@@ -6,8 +6,8 @@ draws averaged jointly, the gradient taken through the draws, the weights of the
 thing differs: each node has a network of its own of these sizes, where the public library deals
 64 units out among all nodes of one masked network.
 
-`linear` is full-information maximum likelihood. `auto` starts from it, and gives a network to the
-nodes for which rows that were left out ask.
+`linear` is full-information maximum likelihood. `auto` starts from it, and gives a curve or a
+network to the nodes for which rows that were left out ask.
 """
 
 from __future__ import annotations
