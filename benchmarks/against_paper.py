@@ -2,10 +2,12 @@ r"""The main suite against the paper and against the rivals: the 48 settings, on
 
 - `kl` below the printed MissCNF, and below every printed rival;
 - the geometric mean of `kl_exact` over the printed value, ratios floored at 0.02, at most 0.25;
-- `kl_exact` below our own runs of the rivals with the same flow downstream, paired by seed. A
-  difference within one standard error of the paired differences is a tie, and is shown;
+- `kl_exact` below our own runs of the rivals with the same flow downstream, paired by seed, over
+  all seeds that both ran (those of `more_seeds` too). A difference within one standard error of
+  the paired differences is a tie, and is shown;
 - `cf` at or below the printed MissCNF in 44 of the 48; `ate` likewise, wherever the printed value
   is above 1.2 times the floor: the error that a perfect model has under the paper's definition.
+  Whether it is so in every one of those is shown beside it.
 
     misscnf bench run main --method misscnf --method full
     misscnf bench run main --method listwise --method mean --method mice --method missforest \
@@ -116,6 +118,7 @@ def answers(
     print(f"cf at or below in {good_cf} of {len(ours)}; ate in {good_ate} of {asked} above floor")
     return {"cf": good_cf, "ate": good_ate, "ate asked": asked, "floors": floors}, {
         f"cf at or below the printed one in {LEAST_CF:.0%}": good_cf >= LEAST_CF * len(ours),
+        f"ate likewise, in {LEAST_CF:.0%}": good_ate >= LEAST_CF * asked,
         "ate at or below the printed one wherever it is above the floor": good_ate == asked,
     }
 
@@ -132,12 +135,13 @@ def main() -> None:
     rows = read(options.results, as_printed)
     if stand_ins:
         rows = pd.concat([rows, read(f"{options.results}/as_run", stand_ins)])
+    more = pd.concat([rows, read(f"{options.results}/more_seeds", as_printed)])
     ours = rows[rows.method == "misscnf"].groupby(SETTING)[["kl", "kl_exact", "ate", "cf"]].mean()
     figures: dict[str, object] = {"settings": len(ours)}
     bars = {f"all {options.settings} settings are there": len(ours) == options.settings}
     for found, met in (
         divergence(ours),
-        duels(rows, options.settings),
+        duels(more, options.settings),
         answers(ours, as_printed | stand_ins),
     ):
         figures |= found

@@ -114,3 +114,24 @@ def algorithm_1(model, x, observed, draws, generator):
                 value[i] = mechanism.generate(u[i], parents).detach()
         log_g.append(total)
     return torch.logsumexp(torch.stack(log_g), 0) - math.log(draws)
+
+
+def gaussian_process(x, y, at, hyper, noise):
+    """Mean and deviation of a curve at some places, given rows (n, f) and values (n,).
+
+    A line that is as good as free, bumps and products; `hyper` holds the amplitude, f length
+    scales and f bends, whatever follows.
+    """
+    features = x.shape[1]
+    amplitude, reach, bend = hyper[0], hyper[1 : 1 + features], hyper[1 + features :][:features]
+
+    def covariance(a, b):
+        distance = ((a[:, None] - b) / reach).square().sum(-1)
+        bumps = amplitude**2 * torch.exp(-0.5 * distance)
+        return bumps + ((a * bend**2) @ b.T) ** 2 + 1e4 * (1.0 + a @ b.T)
+
+    rows = covariance(x, x) + noise**2 * torch.eye(len(x))
+    across = covariance(at, x)
+    mean = across @ torch.linalg.solve(rows, y)
+    variance = covariance(at, at) - across @ torch.linalg.solve(rows, across.T)
+    return mean, variance.diagonal().sqrt()

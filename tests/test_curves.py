@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
+from oracles import gaussian_process
 
 import misscnf.fitting.evidence as evidence_home
 import misscnf.fitting.loop as loop_home
@@ -148,6 +147,7 @@ def test_replicates_spread_as_the_exact_posterior_does(monkeypatch):
     monkeypatch.setattr(
         evidence_home, "_maximise", lambda *rows: found.append(maximise(*rows)) or found[-1]
     )
+    monkeypatch.setattr(evidence_home, "WIDE", 0.0)
     values, observed = pair(table(600, form=lambda a: 0.15 * np.sin(2 * a)))
     x, y = values[:, :1], values[:, 1]
     basis = find_basis(x, y, len(y), len(y), torch.Generator().manual_seed(0))
@@ -155,11 +155,7 @@ def test_replicates_spread_as_the_exact_posterior_does(monkeypatch):
     model = StructuralModel(graph, [Gaussian(0), fit_curve(basis, (CONTINUOUS,), x, y)])
     rows = values[:, :2], observed[:, :2]
     at = torch.linspace(-2.0, 2.0, 9)[:, None]
-    amplitude, reach, noise = found[0].exp().tolist()
-    kernel = ConstantKernel(amplitude**2) * RBF(reach) + ConstantKernel(1e4) * DotProduct(1.0)
-    exact = GaussianProcessRegressor(kernel, alpha=noise**2, optimizer=None)
-    exact.fit(x.numpy(), y.numpy())
-    _, wanted = exact.predict(at.numpy(), return_std=True)
+    _, wanted = gaussian_process(x, y, at, found[0][0].exp(), float(found[0][0][-1].exp()))
 
     def ratio():
         models = replicate_fit(
@@ -167,7 +163,7 @@ def test_replicates_spread_as_the_exact_posterior_does(monkeypatch):
         )
         with torch.no_grad():
             spread = torch.stack([m.mechanism(1).mean(at)[:, 0] for m in models]).std(0)
-        return np.exp(np.log(spread.numpy() / wanted).mean())
+        return float((spread / wanted).log().mean().exp())
 
     drawn = ratio()
     monkeypatch.setattr(Training, "draw_priors", lambda self: None)

@@ -1,13 +1,18 @@
 r"""How stiff a curve is: the evidence chooses, from the rows that show a family whole.
 
-Of y = b + W x + c(x) + σ u, with c a Gaussian process of amplitude a and length scales ℓ, seen
-through M of the rows as centres (`mechanisms.curve`), a, ℓ and σ maximise the marginal likelihood,
+Of y = b + W x + c(x) + σ u, with c a Gaussian process,
 
-    log N(y; 0, Φ Φᵀ + σ² I) − tr(K − Φ_c Φ_cᵀ) / 2σ²,
+    Cov[c(x), c(x')] = a² exp(−½ Σ_j (x_j − x'_j)² / ℓ_j²) + (Σ_j β_j² x_j x'_j)²,
 
-the last term being the price of what M centres cannot say (Titsias 2009). Φ_c holds the waves
-K_xz K_zz^(−1/2), and Φ the line beside them. Long length scales are cheap: a parabola spends five
-or six degrees of freedom where a network spends twenty.
+the amplitude a, the length scales ℓ, the bends β and σ maximise the marginal likelihood, M of the
+rows standing as centres for the first term (`mechanisms.curve`),
+
+    log N(y; 0, Φ Φᵀ + σ² I) − (N a² − |Φ_c|²) / 2σ²,
+
+the last part being the price of what M centres cannot say (Titsias 2009). Φ_c holds the waves
+a K_xz K_zz^(−1/2), and Φ the line and the products x_i x_j beside them. Long length scales are
+cheap, and a parabola costs next to nothing: it spends three to six degrees of freedom, where a
+network spends twenty.
 
 Then the waves are turned so that the rows know each of them apart from the others and from the
 line, with information D_j; those of which even all rows that show y could tell nothing (D_j below
@@ -27,24 +32,34 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from misscnf.domains import Domain
-from misscnf.mechanisms import Gaussian, straight_bumps
+from misscnf.mechanisms import Gaussian, straight_bumps, straight_products
 
 __all__ = ["Basis", "find_basis", "fit_curve"]
 
 CENTRES = 128
-MOST_CENTRES, MOST_WAVES = 64, 12
-"""What needs more is no curve but a network's business: bumps are all of one width, and a form
+MOST_CENTRES, MOST_FREEDOM = 64, 8.0
+"""Centres and degrees of freedom. What needs more is no curve but a network's business: bumps are all of one width, and a form
 that is steep here and flat there takes many of them."""
 MOST_ROWS = 3000
 """For length scales, amplitude and noise; the curve itself is fitted to all rows."""
-MOST_STEPS = 40
-BOUNDS = {"amplitude": (0.03, 30.0), "reach": (0.05, 30.0), "noise": (0.01, 3.0)}
-START = {"amplitude": 1.0, "reach": 1.5, "noise": 0.4}
-PRIOR_SPREAD = 2.0
-"""Of the logarithms of all three, around zero."""
+MOST_STEPS = 60
+MOST_BENT = 6
+"""Features; of more, products are too many."""
+START = {"amplitude": 0.4, "reach": 3.0, "bend": 0.4, "noise": 0.4}
+BOUNDS = {
+    "amplitude": (0.003, 30.0),
+    "reach": (0.05, 30.0),
+    "bend": (0.003, 10.0),
+    "noise": (0.01, 3.0),
+}
+START_SPREAD = 1.5
+"""Of the logarithms of all four around those of the start, before rows are seen."""
 LINE_SPREAD = 3.0
 """Of the weights of the line, while the evidence is compared."""
-JITTER = 1e-6
+WIDE, WORTH = 2.0, 5.0
+"""Length scale, in deviations of a feature, and nats that narrower ones have to gain: the evidence
+has a second, wiggly maximum now and then, hardly higher than the smooth one."""
+JITTER, SMALLEST = 1e-6, 1e-14
 LEAST_INFORMATION = 0.05
 ROUNDING = 1e-9
 """Variance of a bump that single precision cannot tell from nothing."""
@@ -66,7 +81,7 @@ class Basis:
     reach: Tensor
     """(f,) length scales"""
     projection: Tensor
-    """(M, r)"""
+    """(M + products, r)"""
     tilt: Tensor
     """(1 + f, r)"""
     edges: Tensor
@@ -77,9 +92,10 @@ class Basis:
     """σ"""
 
     @property
-    def size(self) -> tuple[int, int]:
-        """Centres and waves."""
-        return self.projection.shape[0], self.projection.shape[1]
+    def size(self) -> tuple[int, int, int]:
+        """Centres, products and waves."""
+        forms, waves = self.projection.shape
+        return len(self.centres), forms - len(self.centres), waves
 
     def mechanism(self, parents: Sequence[Domain]) -> Gaussian:
         """Returns a mechanism with this curve, all weights zero."""
@@ -101,43 +117,85 @@ def _line(x: Tensor) -> Tensor:
     return torch.cat([torch.ones_like(x[:, :1]), x], 1)
 
 
+class _Prior:
+    """What the evidence chooses, read from the vector of its logarithms."""
+
+    def __init__(self, theta: Tensor, features: int) -> None:
+        amplitude, reach, bend, noise = theta.exp().split(_sizes(features))
+        self.amplitude, self.reach, self.bend, self.noise = amplitude[0], reach, bend, noise[0]
+
+    def spreads(self) -> Tensor:
+        """Returns the deviation of the weight of each product, (products,)."""
+        i, j = torch.triu_indices(len(self.bend), len(self.bend))
+        return self.bend[i] * self.bend[j] * torch.where(i == j, 1.0, 2.0**0.5).to(self.bend)
+
+
+def _sizes(features: int) -> list[int]:
+    return [1, features, features if features <= MOST_BENT else 0, 1]
+
+
+def _products(x: Tensor, inside: Tensor) -> Tensor:
+    return straight_products(x, inside) if x.shape[1] <= MOST_BENT else x[:, :0]
+
+
 def _cost(theta: Tensor, x: Tensor, y: Tensor, z: Tensor) -> Tensor:
-    """Returns minus the evidence, theta being the logarithms of amplitude, reach and noise."""
-    amplitude, reach, noise = theta[0].exp(), theta[1:-1].exp(), theta[-1].exp()
+    """Returns minus the evidence at some logarithms of amplitude, reach, bend and noise."""
+    prior = _Prior(theta, x.shape[1])
     eye = torch.eye(len(z), dtype=x.dtype)
-    root = torch.linalg.cholesky(_bumps(z, z, reach) + JITTER * eye)
-    bumps = _bumps(z, x, reach)
-    waves = amplitude * torch.linalg.solve_triangular(root, bumps, upper=False).T
-    phi = torch.cat([LINE_SPREAD * _line(x), waves], 1) / noise
-    target = y / noise
+    root = torch.linalg.cholesky(_bumps(z, z, prior.reach) + JITTER * eye)
+    bumps = _bumps(z, x, prior.reach)
+    waves = prior.amplitude * torch.linalg.solve_triangular(root, bumps, upper=False).T
+    products = _products(x, x) * prior.spreads()
+    phi = torch.cat([LINE_SPREAD * _line(x), waves, products], 1) / prior.noise
+    target = y / prior.noise
     inner = torch.linalg.cholesky(phi.T @ phi + torch.eye(phi.shape[1], dtype=x.dtype))
     found = torch.linalg.solve_triangular(inner, (phi.T @ target)[:, None], upper=False)
     fit = 0.5 * (target @ target - found.square().sum())
-    size = inner.diagonal().log().sum() + len(y) * theta[-1]
-    unsaid = 0.5 * (len(y) * amplitude.square() - waves.square().sum()) / noise.square()
-    prior = 0.5 * (theta / PRIOR_SPREAD).square().sum()
-    return fit + size + unsaid + prior
+    size = inner.diagonal().log().sum() + len(y) * prior.noise.log()
+    unsaid = 0.5 * (len(y) * prior.amplitude.square() - waves.square().sum())
+    return fit + size + unsaid / prior.noise.square() + _surprise(theta, x.shape[1])
 
 
-def _maximise(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
-    names = ["amplitude", *["reach"] * x.shape[1], "noise"]
+def _surprise(theta: Tensor, features: int) -> Tensor:
+    """Returns minus the log-density of the prior of the prior, up to a constant."""
+    expected = torch.tensor(list(START.values()), dtype=theta.dtype).log()
+    repeats = torch.tensor(_sizes(features))
+    return 0.5 * ((theta - expected.repeat_interleave(repeats)) / START_SPREAD).square().sum()
+
+
+def _maximise(
+    x: Tensor, y: Tensor, z: Tensor, narrowest: float = BOUNDS["reach"][0]
+) -> tuple[Tensor, float]:
+    """Returns where the evidence is highest, and its value, with no bump narrower than asked."""
+    names = np.repeat(list(START), _sizes(x.shape[1]))
+    bounds = BOUNDS | {"reach": (narrowest, BOUNDS["reach"][1])}
 
     def cost(theta: np.ndarray) -> tuple[float, np.ndarray]:
         with torch.enable_grad():
             at = torch.tensor(theta, requires_grad=True)
             value = _cost(at, x, y, z)
             (slope,) = torch.autograd.grad(value, at)
-        return float(value), slope.numpy()
+        return float(value.detach()), slope.numpy()
 
     found = minimize(
         cost,
         np.log([START[name] for name in names]),
         jac=True,
         method="L-BFGS-B",
-        bounds=[tuple(np.log(BOUNDS[name])) for name in names],
+        bounds=[tuple(np.log(bounds[name])) for name in names],
         options={"maxiter": MOST_STEPS},
     )
-    return torch.tensor(found.x)
+    return torch.tensor(found.x), -float(found.fun)
+
+
+def _choose_prior(x: Tensor, y: Tensor, z: Tensor) -> _Prior:
+    """Returns what the evidence favours; narrow bumps have to be worth it."""
+    theta, evidence = _maximise(x, y, z)
+    prior = _Prior(theta, x.shape[1])
+    if bool((prior.reach >= WIDE).all()):
+        return prior
+    wide, its_evidence = _maximise(x, y, z, narrowest=WIDE)
+    return prior if evidence > its_evidence + WORTH else _Prior(wide, x.shape[1])
 
 
 def _edges(x: Tensor, reach: Tensor) -> Tensor:
@@ -185,20 +243,20 @@ def find_basis(
     order = torch.randperm(len(x), generator=generator)
     z = x[order[:CENTRES]].unique(dim=0)
     few = order[:MOST_ROWS]
-    theta = _maximise(x[few], y[few], z)
-    amplitude, reach, noise = theta[0].exp(), theta[1:-1].exp(), float(theta[-1].exp())
-    enough = LEAST_INFORMATION * noise**2 / (seen * float(amplitude) ** 2)
+    prior = _choose_prior(x[few], y[few], z)
+    reach, noise = prior.reach, float(prior.noise)
+    enough = LEAST_INFORMATION * noise**2 / (seen * float(prior.amplitude) ** 2)
     spread = _spread(x[few] / reach, enough)
     if len(spread) > MOST_CENTRES:
         return None
     z = x[few][spread]
     size, turn = torch.linalg.eigh(_bumps(z, z, reach))
-    size = size.clamp(min=1e-14)
-    projection = amplitude * turn / size.sqrt()
+    of_bumps = prior.amplitude * turn / size.clamp(min=SMALLEST).sqrt()
+    projection = torch.block_diag(of_bumps, prior.spreads().diag())
     edges = _edges(x, reach)
     inside = x.clamp(edges[0], edges[1])
-    line = _line(x)
-    waves = straight_bumps(x / reach, inside / reach, z / reach) @ projection
+    bumps = straight_bumps(x / reach, inside / reach, z / reach)
+    line, waves = _line(x), torch.cat([bumps, _products(x, inside)], 1) @ projection
     root = torch.linalg.cholesky(line.T @ line + JITTER * torch.eye(line.shape[1]).to(line))
     tilt = torch.cholesky_solve(line.T @ waves, root)
     waves = waves - line @ tilt
@@ -212,7 +270,8 @@ def find_basis(
         noise = float((left / (len(y) - spent).clamp(min=1.0)).clamp(min=1e-6).sqrt())
     information = strength.clamp(min=0.0) / noise**2
     known = more * information > LEAST_INFORMATION
-    if not 0 < int(known.sum()) <= MOST_WAVES:
+    freedom = float((more * information / (1.0 + more * information)).sum())
+    if not known.any() or freedom > MOST_FREEDOM:
         return None
     unit = ((1.0 + information[known]) / rows).sqrt()
     turn = turn[:, known] / unit

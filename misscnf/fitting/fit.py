@@ -301,7 +301,7 @@ def _with_richer_noise(task: _Task, fitted: Fitted) -> Fitted:
     return Fitted(model, [*before, *later], rungs, fitted.comparison)
 
 
-def _curve_size(mechanism: Gaussian | None) -> tuple[int, int] | None:
+def _curve_size(mechanism: Gaussian | None) -> tuple[int, ...] | None:
     if mechanism is None or mechanism.mean.curve is None:
         return None
     return mechanism.mean.curve.size

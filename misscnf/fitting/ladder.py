@@ -64,8 +64,8 @@ class Rung:
     """whether a network sets the scale"""
     noise: bool = False
     """whether the noise is bent by a spline"""
-    curve: tuple[int, int] | None = None
-    """centres and waves, where a curve sets the mean"""
+    curve: tuple[int, ...] | None = None
+    """centres, products and waves, where a curve sets the mean"""
 
     def shape(self, full: Shape) -> Shape:
         """Returns the shape of the mechanism, given that of a node with a network."""

@@ -49,8 +49,8 @@ class Shape:
     constant."""
     activation: str = "silu"
     """"silu" or "relu"."""
-    curve: tuple[int, int] | None = None
-    """Centres and waves of the curve of a continuous node's mean; None for none."""
+    curve: tuple[int, ...] | None = None
+    """Centres, products and waves of the curve of a continuous node's mean; None for none."""
 
     def build(self, parents: Parents, domain: Domain = CONTINUOUS) -> Mechanism:
         """Makes the mechanism of a node.

@@ -5,7 +5,7 @@ from misscnf.mechanisms.base import LinearForm, Mechanism, standard_normal_log_p
 from misscnf.mechanisms.categorical import Categorical, GumbelMax
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.count import Count, InverseCount
-from misscnf.mechanisms.curve import Curve, straight_bumps
+from misscnf.mechanisms.curve import Curve, straight_bumps, straight_products
 from misscnf.mechanisms.encoding import Encoding, Parents, read_parents
 from misscnf.mechanisms.gaussian import Gaussian
 from misscnf.mechanisms.rescaled import Rescaled
@@ -33,6 +33,7 @@ __all__ = [
     "MECHANISMS",
     "standard_normal_log_prob",
     "straight_bumps",
+    "straight_products",
 ]
 
 MECHANISMS: dict[str, type[Mechanism]] = {

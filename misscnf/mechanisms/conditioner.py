@@ -37,7 +37,7 @@ class Conditioner(nn.Module):
         hidden: Widths of the hidden layers; none makes the map linear.
         activation: A name in `ACTIVATIONS`.
         skip: Whether the linear part stands beside the network.
-        curve: Centres and waves of a curve beside the linear part; None for none.
+        curve: Centres, products and waves of a curve beside the linear part; None for none.
     """
 
     def __init__(

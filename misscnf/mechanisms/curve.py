@@ -1,20 +1,22 @@
 r"""Curves of few degrees of freedom: what a line leaves over, as a sum of waves.
 
 A Gaussian process prior on a curve, seen through M centres z (Quiñonero-Candela and Rasmussen
-2005), is a linear model: with k(x, z) = exp(−½ Σ_j (x_j − z_j)² / ℓ_j²),
+2005), is a linear model: with k(x, z) = exp(−½ Σ_j (x_j − z_j)² / ℓ_j²) and products x_i x_j,
 
-    c(x) = Σ_j w_j f_j(x),    f(x) = k(x, z) P − (1, x) T,    w_j ~ N(0, 1 / τ_j).
+    c(x) = Σ_j w_j f_j(x),    f(x) = (k(x, z), xxᵀ) P − (1, x) T,    w_j ~ N(0, 1 / τ_j).
 
-P turns bumps into waves, from those that the data know best to those that they hardly know, and T
-takes out of each wave what a line says. Length scales ℓ, P, T and τ are chosen before training
-(`fitting.evidence`) and stay; only w is trained, under its prior. So a curve is as stiff as the
-data ask.
+P turns bumps and products into waves, from those that the data know best to those that they hardly
+know, and T takes out of each wave what a line says. Length scales ℓ, P, T and τ are chosen before
+training (`fitting.evidence`) and stay; only w is trained, under its prior. So a curve is as stiff
+as the data ask.
 
 A bump ends, and a curve made of bumps would fall back to the line beyond the data. It goes on
 straight instead, as it left its edges, a little outside the data: with x̂ the value nearest to x
 within the edges,
 
-    k(x, z)  becomes  k(x̂, z) + ∇k(x̂, z) · (x − x̂).
+    k(x, z)  becomes  k(x̂, z) + ∇k(x̂, z) · (x − x̂),
+
+and a product likewise.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Curve", "straight_bumps"]
+__all__ = ["Curve", "straight_bumps", "straight_products"]
 
 
 class Curve(nn.Module):
@@ -32,6 +34,7 @@ class Curve(nn.Module):
         features: The number of features, f.
         outputs: The number of curves.
         centres: The number of centres, M.
+        products: The number of products, f (f + 1) / 2 or none.
         waves: The number of waves.
     """
 
@@ -42,37 +45,46 @@ class Curve(nn.Module):
     stiffness: Tensor
     edges: Tensor
 
-    def __init__(self, features: int, outputs: int, centres: int, waves: int) -> None:
+    def __init__(
+        self, features: int, outputs: int, centres: int, products: int, waves: int
+    ) -> None:
         super().__init__()
+        self.products = products
         self.weight = nn.Parameter(torch.zeros(outputs, waves))
         self.register_buffer("centres", torch.zeros(centres, features))
         self.register_buffer("reach", torch.ones(features))  # ℓ
-        self.register_buffer("projection", torch.zeros(centres, waves))  # P
+        self.register_buffer("projection", torch.zeros(centres + products, waves))  # P
         self.register_buffer("tilt", torch.zeros(1 + features, waves))  # T
         self.register_buffer("stiffness", torch.ones(waves))  # τ
         edges = torch.tensor([[-torch.inf], [torch.inf]]).expand(2, features)
         self.register_buffer("edges", edges.clone())
 
     @property
-    def size(self) -> tuple[int, int]:
-        """Centres and waves."""
-        return self.projection.shape[0], self.projection.shape[1]
+    def size(self) -> tuple[int, int, int]:
+        """Centres, products and waves."""
+        return len(self.centres), self.products, self.projection.shape[1]
 
-    def bumps(self, features: Tensor) -> Tensor:
-        """Returns k(x, z), (..., M)."""
+    def forms(self, features: Tensor) -> Tensor:
+        """Returns k(x, z) and xxᵀ, (..., M + products)."""
         inside = features.clamp(self.edges[0], self.edges[1])
+        bumps = self._bumps(features, inside)
+        if not self.products:
+            return bumps
+        return torch.cat([bumps, straight_products(features, inside)], -1)
+
+    def _bumps(self, features: Tensor, inside: Tensor) -> Tensor:
         return straight_bumps(
             features / self.reach, inside / self.reach, self.centres / self.reach
         )
 
     def waves(self, features: Tensor) -> Tensor:
         """Returns f(x), (..., waves)."""
-        return self.bumps(features) @ self.projection - self.tilt[0] - features @ self.tilt[1:]
+        return self.forms(features) @ self.projection - self.tilt[0] - features @ self.tilt[1:]
 
     def forward(self, features: Tensor) -> Tensor:
         """Returns Σ_j w_j f_j(x), (..., outputs)."""
-        of_bumps, of_line = self.projection @ self.weight.T, self.tilt @ self.weight.T
-        return self.bumps(features) @ of_bumps - of_line[0] - features @ of_line[1:]
+        of_forms, of_line = self.projection @ self.weight.T, self.tilt @ self.weight.T
+        return self.forms(features) @ of_forms - of_line[0] - features @ of_line[1:]
 
     def log_prior(self) -> Tensor:
         """Returns the log-density of the weights, up to a constant, ()."""
@@ -85,3 +97,10 @@ def straight_bumps(x: Tensor, inside: Tensor, centres: Tensor) -> Tensor:
     away = inside[..., None, :] - centres
     slope = ((inside - x)[..., None, :] * away).sum(-1)
     return torch.exp(-0.5 * away.square().sum(-1)) * (1.0 + slope)
+
+
+def straight_products(x: Tensor, inside: Tensor) -> Tensor:
+    """Returns x_i x_j for i ≤ j at `inside`, gone on straight to x, (..., f (f + 1) / 2)."""
+    i, j = torch.triu_indices(x.shape[-1], x.shape[-1], device=x.device)
+    a, b, c, d = inside[..., i], inside[..., j], x[..., i], x[..., j]
+    return a * d + b * c - a * b

@@ -8,7 +8,7 @@ from misscnf.units import Unit
 
 
 def curved(mechanism):
-    """Puts five bumps under each curve, with edges that some values lie beyond."""
+    """Puts bumps and products under each curve, with edges that some values lie beyond."""
     generator = torch.Generator().manual_seed(5)
     for curve in (part for part in mechanism.modules() if isinstance(part, Curve)):
         for name in ("centres", "projection", "tilt"):
@@ -24,9 +24,9 @@ MECHANISMS = {
     "gaussian, network scale": lambda p: Gaussian(p, scale_hidden=(8,)),
     "gaussian, network mean": lambda p: Gaussian(p, (8, 6)),
     "gaussian, network mean and scale": lambda p: Gaussian(p, (8,), (8,), "relu"),
-    "gaussian, curve": lambda p: curved(Gaussian(p, mean_curve=(5, 3))),
+    "gaussian, curve": lambda p: curved(Gaussian(p, mean_curve=(5, p * (p + 1) // 2, 3))),
     "spline": lambda p: Spline(p),
-    "spline, curve": lambda p: curved(Spline(p, mean_curve=(5, 3))),
+    "spline, curve": lambda p: curved(Spline(p, mean_curve=(5, p * (p + 1) // 2, 3))),
     "spline, network mean and scale": lambda p: Spline(p, (8,), (8,), bins=5, bound=4.0),
     "spline, network shape": lambda p: Spline(p, (8,), None, (8,)),
     "affine": lambda p: Affine(p),
