@@ -10,9 +10,9 @@ import misscnf.fitting.evidence as evidence_home
 import misscnf.fitting.loop as loop_home
 from misscnf import MissCNF
 from misscnf.domains import CONTINUOUS
+from misscnf.fitting.basis import find_basis, fit_curve
 from misscnf.fitting.curves import choose_curves
 from misscnf.fitting.ensemble import Training
-from misscnf.fitting.evidence import find_basis, fit_curve
 from misscnf.fitting.fit import fit_model
 from misscnf.fitting.replicates import replicate_fit
 from misscnf.fitting.settings import preset_settings

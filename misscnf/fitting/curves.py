@@ -18,9 +18,9 @@ from torch import Tensor
 
 from misscnf.domains import Domain
 from misscnf.draws import derive_generator
+from misscnf.fitting.basis import Basis, find_basis, fit_curve
 from misscnf.fitting.crossfit import CrossFit, Folds, cross_fit
 from misscnf.fitting.ensemble import EpochWatcher
-from misscnf.fitting.evidence import Basis, find_basis, fit_curve
 from misscnf.fitting.gain import Gain
 from misscnf.fitting.particles import Particles
 from misscnf.fitting.settings import Settings, Shape

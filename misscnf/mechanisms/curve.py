@@ -7,7 +7,7 @@ A Gaussian process prior on a curve, seen through M centres z (Quiñonero-Candel
 
 P turns bumps and products into waves, from those that the data know best to those that they hardly
 know, and T takes out of each wave what a line says. Length scales ℓ, P, T and τ are chosen before
-training (`fitting.evidence`) and stay; only w is trained, under its prior. So a curve is as stiff
+training (`fitting.basis`) and stay; only w is trained, under its prior. So a curve is as stiff
 as the data ask.
 
 A bump ends, and a curve made of bumps would fall back to the line beyond the data. It goes on

@@ -4,9 +4,10 @@ import pytest
 import torch
 from oracles import gaussian_process
 
+import misscnf.fitting.basis as basis_home
 import misscnf.fitting.evidence as evidence_home
 from misscnf.domains import CONTINUOUS, Domain
-from misscnf.fitting.evidence import find_basis, fit_curve
+from misscnf.fitting.basis import find_basis, fit_curve
 
 FORMS = {
     "parabola": lambda x: 0.5 * x[:, 0] ** 2,
@@ -47,9 +48,9 @@ def test_the_curve_is_the_mean_of_the_exact_process(form, least, share, monkeypa
     """With the same length scales, amplitude and noise, and a line that is as good as free. Waves
     of which rows know next to nothing matter next to nothing, in the middle nine tenths of them:
     in units of the noise, a five-hundredth with almost all waves, a twentieth with those kept."""
-    monkeypatch.setattr(evidence_home, "BEYOND", 0)  # an exact process does not go on straight
-    monkeypatch.setattr(evidence_home, "MOST_FREEDOM", 64.0)
-    monkeypatch.setattr(evidence_home, "LEAST_INFORMATION", least)
+    monkeypatch.setattr(basis_home, "BEYOND", 0)  # an exact process does not go on straight
+    monkeypatch.setattr(basis_home, "MOST_FREEDOM", 64.0)
+    monkeypatch.setattr(basis_home, "LEAST_INFORMATION", least)
     found, maximise = [], evidence_home._maximise
     monkeypatch.setattr(
         evidence_home, "_maximise", lambda *rows: found.append(maximise(*rows)) or found[0]
