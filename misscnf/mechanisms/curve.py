@@ -93,10 +93,15 @@ class Curve(nn.Module):
 
 def straight_bumps(x: Tensor, inside: Tensor, centres: Tensor) -> Tensor:
     """Returns bumps around centres (M, f) at `inside`, gone on straight to x, (..., M)."""
-    # Differences are taken before products: in single precision a far value loses the rest.
-    away = inside[..., None, :] - centres
-    slope = ((inside - x)[..., None, :] * away).sum(-1)
-    return torch.exp(-0.5 * away.square().sum(-1)) * (1.0 + slope)
+    # Differences before squares, which in single precision would drown a far value's nearness;
+    # feature by feature, since sums along a short last axis are slow.
+    squares: Tensor | float = 0.0
+    slope: Tensor | float = 1.0
+    for j in range(x.shape[-1]):
+        away = inside[..., j, None] - centres[:, j]
+        squares = squares + away.square()
+        slope = slope - (x - inside)[..., j, None] * away
+    return torch.exp(-0.5 * torch.as_tensor(squares)) * slope
 
 
 def straight_products(x: Tensor, inside: Tensor) -> Tensor:
