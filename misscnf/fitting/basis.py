@@ -28,7 +28,7 @@ __all__ = ["Basis", "find_basis", "fit_curve"]
 
 CENTRES, MOST_ROWS = 128, 3000
 """That the prior is chosen by; the curve itself is fitted to all rows."""
-MOST_CENTRES, MOST_FREEDOM = 64, 25.0
+MOST_CENTRES, MOST_FREEDOM = 64, 8.0
 """Centres and degrees of freedom. What needs more is no curve but a network's business: bumps are
 all of one width, and a form that is steep here and flat there takes many of them."""
 LEAST_INFORMATION = 0.05
