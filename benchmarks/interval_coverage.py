@@ -91,6 +91,7 @@ def summary(name: str, records: list[dict]) -> dict[str, object]:
         "mean_width": float((found["upper"] - found["lower"]).mean()),
         "width_over_3.92_sd": float((found["upper"] - found["lower"]).mean() / (3.92 * spread)),
         "networks_chosen": sum(r["chosen"] == "network" for r in records),
+        "curves_chosen": sum(r["chosen"] == "curve" for r in records),
         "fit_cpu_seconds": float(np.mean([r["fit_seconds"] for r in records])),
         "interval_cpu_seconds": float(np.mean([r["interval_seconds"] for r in records])),
     }

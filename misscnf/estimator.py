@@ -77,7 +77,8 @@ class MissCNF(QueryMixin, BaseEstimator):
         settings_: The `Settings` used.
         history_: A DataFrame with one row an epoch, log-densities in the user's units, and which
             epoch was `kept`.
-        chosen_: "network" where some node has one, else "linear".
+        chosen_: "network" where some node has one, or a spline; else "curve" where some node has
+            one; else "linear".
         networks_: The nodes whose mean or logits have a network.
         curves_: The nodes whose mean is a curve as stiff as the evidence asks.
         rungs_: How rich the mechanism of each node is, in words.

@@ -147,3 +147,5 @@ def test_epochs_of_both_trainings_are_counted_on(model):
 def test_linear_means_no_rung_at_all():
     assert Fitted(None, [], (Rung(), Rung())).chosen == "linear"
     assert Fitted(None, [], (Rung(), Rung(noise=True))).chosen == "network"
+    assert Fitted(None, [], (Rung(), Rung(curve=(7, 1, 4)))).chosen == "curve"
+    assert Fitted(None, [], (Rung(mean=True), Rung(curve=(7, 1, 4)))).chosen == "network"

@@ -75,8 +75,10 @@ class Fitted:
 
     @property
     def chosen(self) -> str:
-        """What all of them are: "linear" where every node is a line with normal noise."""
-        return "linear" if set(self.rungs) == {Rung()} else "network"
+        """The richest of them: "linear", "curve" (lines and curves, normal noise) or "network"."""
+        if all(replace(rung, curve=None) == Rung() for rung in self.rungs):
+            return "curve" if any(rung.curve for rung in self.rungs) else "linear"
+        return "network"
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def replicate_fit(
 
     Arguments:
         model: The fit.
-        chosen: "linear" or "network".
+        chosen: "linear", "curve" or "network".
         domains: What the values of each node can be.
         rows: Values (N, d) and observed (N, d) of the table of the fit.
         settings: How the fit was trained.
