@@ -78,8 +78,8 @@ would_be = model.counterfactual(df.loc[[patient]], do={"dose": 2.5}, draws=500)[
 low, high = np.quantile(would_be, [0.05, 0.95])
 answer = days_of(severity[patient], 2.5, noise[patient])
 print(f"patient {patient}: dose {dose[patient]:.1f}, {df['days'][patient]:.1f} days; with a dose")
-print(f"of 2.5: truth {answer:.1f}, misscnf {would_be.mean():.1f}", end=" ")
-print(f"(90 % from {low:.1f} to {high:.1f})\n")
+print(f"of 2.5: truth {answer:.2f}, misscnf {would_be.mean():.2f}", end=" ")
+print(f"(90 % from {low:.2f} to {high:.2f})\n")
 
 
 # %% 5. Fill the holes ten times, analyse each table, pool the answers by Rubin's rules.

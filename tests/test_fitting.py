@@ -289,7 +289,7 @@ def test_a_checkpoint_of_another_table_or_a_damaged_one_is_refused(tmp_path):
     MissCNF(graph, settings=SMALL, progress=False).fit(df, checkpoint=tmp_path)
     with pytest.raises(InputError, match="another table, graph or settings"):
         MissCNF(graph, settings=SMALL, progress=False).fit(df.iloc[1:], checkpoint=tmp_path)
-    (tensors,) = tmp_path.glob("*/*.safetensors")
+    tensors = min(tmp_path.glob("*/*.safetensors"))
     tensors.write_bytes(tensors.read_bytes()[:-8])
     with pytest.raises(InputError, match="damaged"):
         MissCNF(graph, settings=SMALL, progress=False).fit(df, checkpoint=tmp_path)

@@ -53,9 +53,6 @@ logger = logging.getLogger("misscnf")
 FEWEST_TO_COMPARE = 20
 """With fewer held-out rows, no comparison is worth its noise, and the linear model stays."""
 
-CALM = 0.3
-"""Curves are solved for before they are trained: large steps would only lead them astray."""
-
 History = list[dict[str, Any]]
 
 
@@ -129,9 +126,8 @@ class _Task:
         if stage == "noise":  # which starts close to its end
             settings = replace(settings, epochs=math.ceil(settings.epochs / 2), shown_share=0.0)
             self._bend(model)
-        if stage == "curve":  # which starts at its end, as far as shown families tell
-            rate = CALM * settings.learning_rate
-            settings = replace(settings, learning_rate=rate, shown_share=0.0)
+        if stage == "curve":  # which starts where shown families lead
+            settings = replace(settings, shown_share=0.0)
         model.float().to(self.device)
         held_out = (
             None if self.validation is None else Rows.of(model, *self.validation, joint=joint)
