@@ -16,14 +16,6 @@ FORMS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def double():
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
-
-
 def rows_of(form, rows=400, noise=0.3, seed=0):
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(rows, 2 if form == "bowl of two" else 1, generator=generator)

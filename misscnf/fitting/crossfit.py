@@ -174,7 +174,7 @@ def cross_fit(
         seed: Where randomness starts.
         watch: Called after each epoch.
         only: Whether only candidates are trained; the other nodes are as the fit has them.
-        steps: About how many steps of training; None for as many as a fit has.
+        steps: About how many steps of training; None for the epochs and batches of the settings.
     """
     if steps is not None:
         settings = replace(settings, batch=BATCH)

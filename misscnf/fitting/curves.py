@@ -4,8 +4,9 @@ A curve whose stiffness the evidence chose (`evidence`) stands between the line 
 is solved for, not trained, so every fold's curve costs a matrix product. Each row is judged by
 models of the other folds (`crossfit`): a node whose line was left behind by a network gets the
 curve unless the network beats that too, and a node that would stay a line gets the curve if
-it beats the line. The network of the comparison is trained as long as one that is kept: stopped
-early, it is itself a smoother, and says nothing of what it could do.
+it beats the line. The network of the comparison is half as wide as one that is kept and is trained
+for as many epochs as the likelihood has in a fit: stopped early, it would itself be a smoother,
+and say nothing of what it could do.
 """
 
 from __future__ import annotations

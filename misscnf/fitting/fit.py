@@ -139,7 +139,7 @@ class _Task:
 
     def curves(self, networks: frozenset[int]) -> dict[int, Gaussian]:
         """Returns the curves of the nodes that get one, given those that would get a network."""
-        if not self.settings.curves:
+        if not self.settings.curves or self.settings.shape.kind != "gaussian":
             return {}
         return choose_curves(
             self.graph,

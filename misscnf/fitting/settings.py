@@ -102,7 +102,8 @@ class Settings:
     compare_linear: bool = True
     """Whether nodes stay linear unless rows that were left out favour a network."""
     curves: bool = True
-    """Whether a mean may be a curve as stiff as the evidence asks, between line and network."""
+    """Whether a mean may be a curve as stiff as the evidence asks, between line and network; never
+    where the shape asks for another kind of mechanism than "gaussian"."""
     richer_noise: bool = True
     """Whether nodes whose noise is odd may earn a network of the scale and a spline."""
     epochs: int = 40

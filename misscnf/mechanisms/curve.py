@@ -95,12 +95,13 @@ def straight_bumps(x: Tensor, inside: Tensor, centres: Tensor) -> Tensor:
     """Returns bumps around centres (M, f) at `inside`, gone on straight to x, (..., M)."""
     # Differences before squares, which in single precision would drown a far value's nearness;
     # feature by feature, since sums along a short last axis are slow.
+    beyond = x - inside
     squares: Tensor | float = 0.0
     slope: Tensor | float = 1.0
     for j in range(x.shape[-1]):
         away = inside[..., j, None] - centres[:, j]
         squares = squares + away.square()
-        slope = slope - (x - inside)[..., j, None] * away
+        slope = slope - beyond[..., j, None] * away
     return torch.exp(-0.5 * torch.as_tensor(squares)) * slope
 
 
