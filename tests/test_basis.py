@@ -41,7 +41,6 @@ def test_the_curve_is_the_mean_of_the_exact_process(form, least, share, monkeypa
     of which rows know next to nothing matter next to nothing, in the middle nine tenths of them:
     in units of the noise, a five-hundredth with almost all waves, a twentieth with those kept."""
     monkeypatch.setattr(basis_home, "BEYOND", 0)  # an exact process does not go on straight
-    monkeypatch.setattr(basis_home, "MOST_FREEDOM", 64.0)
     monkeypatch.setattr(basis_home, "LEAST_INFORMATION", least)
     found, maximise = [], evidence_home._maximise
     monkeypatch.setattr(

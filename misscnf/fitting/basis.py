@@ -1,8 +1,8 @@
 r"""What a curve rests on: few waves, each known to the rows apart from the others and the line.
 
-A prior that the evidence chose (`evidence`) makes a curve out of bumps and products, more of them
-than rows can tell apart, and alike. They are turned into waves that the n rows know one by one:
-with F the forms less what a line says of them, times their deviations in the prior,
+A prior that the evidence chose (`evidence`) makes a curve out of bumps, products and ramps, more
+of them than rows can tell apart, and alike. They are turned into waves that the n rows know one by
+one: with F the forms less what a line says of them, times their deviations in the prior,
 
     Fᵀ F / σ² = U D Uᵀ,       waves F U.
 
@@ -21,16 +21,18 @@ import torch
 from torch import Tensor
 
 from misscnf.domains import Domain
+from misscnf.fitting.design import columns_of, set_coefficients, stiffness_of
 from misscnf.fitting.evidence import Prior, bumps_of, choose_prior, line_of, products_of
-from misscnf.mechanisms import Gaussian, straight_bumps
+from misscnf.mechanisms import Gaussian, ramps, straight_bumps
 
 __all__ = ["Basis", "find_basis", "fit_curve"]
 
 CENTRES, MOST_ROWS = 128, 3000
 """That the prior is chosen by; the curve itself is fitted to all rows."""
-MOST_CENTRES, MOST_FREEDOM = 64, 8.0
-"""Centres and degrees of freedom. What needs more is no curve but a network's business: bumps are
-all of one width, and a form that is steep here and flat there takes many of them."""
+MOST_CENTRES, NARROWEST = 64, 0.5
+"""Centres, and the length scale in deviations of a feature. What needs more of them, or narrower
+ones, is no curve but a network's business: bumps are all of one width, and a form that is steep
+here and flat there takes many of them."""
 LEAST_INFORMATION = 0.05
 ROUNDING = 1e-9
 """Variance of a bump that single precision cannot tell from nothing."""
@@ -53,7 +55,7 @@ class Basis:
     reach: Tensor
     """(f,) length scales"""
     projection: Tensor
-    """(M + products, r)"""
+    """(M + products + 2 f, r)"""
     tilt: Tensor
     """(1 + f, r)"""
     edges: Tensor
@@ -66,8 +68,8 @@ class Basis:
     @property
     def size(self) -> tuple[int, int, int]:
         """Centres, products and waves."""
-        forms, waves = self.projection.shape
-        return len(self.centres), forms - len(self.centres), waves
+        (forms, waves), (centres, features) = self.projection.shape, self.centres.shape
+        return centres, forms - centres - 2 * features, waves
 
     def mechanism(self, parents: Sequence[Domain]) -> Gaussian:
         """Returns a mechanism with this curve, all weights zero."""
@@ -83,7 +85,7 @@ class Basis:
 def find_basis(
     x: Tensor, y: Tensor, rows: int, seen: int, generator: torch.Generator
 ) -> Basis | None:
-    """Returns what a curve of y should rest on; None where a line says it all or few waves do not.
+    """Returns what a curve of y should rest on; None where a line says it all or it is too narrow.
 
     Arguments:
         x: Features (n, f) of the rows that show the family.
@@ -95,6 +97,8 @@ def find_basis(
     order = torch.randperm(len(x), generator=generator)
     some = x[order[:MOST_ROWS]]
     prior = choose_prior(some, y[order[:MOST_ROWS]], x[order[:CENTRES]].unique(dim=0))
+    if bool((prior.reach < NARROWEST)[_many_valued(some)].any()):
+        return None
     noise = float(prior.noise)
     enough = LEAST_INFORMATION * noise**2 / (seen * float(prior.amplitude) ** 2)
     spread = _spread(some / prior.reach, enough)
@@ -114,11 +118,16 @@ def find_basis(
     information = strength.clamp(min=0.0) / noise**2
     of_all = information * seen / len(y)
     known = of_all > LEAST_INFORMATION
-    if not known.any() or float((of_all / (1.0 + of_all)).sum()) > MOST_FREEDOM:
+    if not known.any():
         return None
     unit = ((1.0 + information[known]) / rows).sqrt()
     turn = turn[:, known] / unit
     return Basis(z, prior.reach, projection @ turn, tilt @ turn, edges, unit**-2.0, noise)
+
+
+def _many_valued(x: Tensor) -> Tensor:
+    """Returns which features have more than two values, (f,): between two, nothing is narrow."""
+    return x.sort(0).values.diff(dim=0).ne(0).sum(0) > 1
 
 
 def _spread(x: Tensor, enough: float) -> list[int]:
@@ -150,16 +159,20 @@ def _edges(x: Tensor, reach: Tensor) -> Tensor:
 
 
 def _deviations(prior: Prior, z: Tensor) -> Tensor:
-    """Returns a root of the prior's covariance of bumps and products, (M + products, same)."""
+    """Returns a root of the prior's covariance of all forms, (M + products + 2 f, same).
+
+    A ramp is as steep as bumps are.
+    """
     size, turn = torch.linalg.eigh(bumps_of(z, z, prior.reach))
     of_bumps = prior.amplitude * turn / size.clamp(min=SMALLEST).sqrt()
-    return torch.block_diag(of_bumps, prior.spreads().diag())
+    of_ramps = (prior.amplitude / prior.reach).repeat(2)
+    return torch.block_diag(of_bumps, prior.spreads().diag(), of_ramps.diag())
 
 
 def _forms(x: Tensor, inside: Tensor, z: Tensor, reach: Tensor) -> Tensor:
-    """Returns bumps and products, as a curve has them, (n, M + products)."""
+    """Returns bumps, products and ramps, as a curve has them, (n, M + products + 2 f)."""
     bumps = straight_bumps(x / reach, inside / reach, z / reach)
-    return torch.cat([bumps, products_of(x, inside)], 1)
+    return torch.cat([bumps, products_of(x, inside), ramps(x, inside)], 1)
 
 
 def _noise(noise: float, strength: Tensor, pull: Tensor, straight: Tensor, line: int) -> float:
@@ -190,21 +203,15 @@ def fit_curve(
         weights: (n,) of the rows; None counts all alike.
     """
     found = Gaussian(parents).double() if basis is None else basis.mechanism(parents)
-    features = found.mean.encoding(x)
     weights = torch.ones_like(y) if weights is None else weights
-    columns = line_of(features)
-    penalty = torch.zeros(columns.shape[1], dtype=y.dtype)
-    if basis is not None and found.mean.curve is not None:
-        columns = torch.cat([columns, found.mean.curve.waves(features)], 1)
-        penalty = torch.cat([penalty, basis.stiffness * basis.noise**2])
+    columns = columns_of(found.mean, x)
     gram = columns.T @ (weights[:, None] * columns)
+    penalty = stiffness_of(found.mean) * (1.0 if basis is None else basis.noise**2)
     ridge = gram + penalty.diag() + 1e-9 * len(y) * torch.eye(len(gram), dtype=y.dtype)
     coefficients = torch.linalg.solve(ridge, columns.T @ (weights * y))
     spent = torch.linalg.solve(ridge, gram).diagonal().sum()
     left = (weights * (y - columns @ coefficients).square()).sum()
-    scale = (left / (weights.sum() - spent).clamp(min=1.0)).clamp(min=1e-12).sqrt()
-    straight = 1 + features.shape[1]
-    found.set_line(float(coefficients[0]), coefficients[1:straight].tolist(), float(scale))
-    if found.mean.curve is not None:
-        found.mean.curve.weight.copy_(coefficients[None, straight:])
+    variance = (left / (weights.sum() - spent).clamp(min=1.0)).clamp(min=1e-12)
+    set_coefficients(found.mean, coefficients)
+    found.log_scale.bias.copy_(0.5 * variance.log())
     return found

@@ -11,7 +11,7 @@ rows standing as centres z for the first term,
 
 the last part being the price of what M centres cannot say (Titsias 2009). Φ_c holds the waves
 a K_xz K_zz^(−1/2), and Φ the line and the products x_i x_j beside them. Long length scales are
-cheap, and a parabola costs next to nothing: a curve spends two to five degrees of freedom where a
+cheap, and a parabola costs next to nothing: a curve spends a few degrees of freedom where a
 network spends twenty.
 """
 

@@ -3,9 +3,9 @@ r"""A whole fit: solve the linear model, let rows that were left out choose, tra
 The linear model is the exact maximum of the observed-data likelihood and costs a fraction of a
 second. Networks start as that linear model and have to earn their place by the gain in
 log-density of rows that were left out, node by node (`ladder`): first curves and networks of the
-means, which are then trained on the likelihood itself; then, where the noise that they leave is
-odd, richer noise, and another training that starts from the first, its splines already bent to
-that noise (`bend`).
+means. Networks are trained on the likelihood itself; lines and curves settle at its maximum, given
+the networks (`settle`). Then, where the noise that they leave is odd, richer noise, and another
+training that starts from the first, its splines already bent to that noise (`bend`).
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ from misscnf.fitting.line import Line, fit_line
 from misscnf.fitting.loop import Rows, Trainer, Watcher
 from misscnf.fitting.particles import Particles
 from misscnf.fitting.settings import Settings
+from misscnf.fitting.settle import settle
 from misscnf.fitting.threads import one_thread
 from misscnf.graph import CausalGraph
-from misscnf.likelihood import free_log_prob
+from misscnf.likelihood import observed_log_prob
 from misscnf.mechanisms import Gaussian
 from misscnf.structural import StructuralModel
 
@@ -126,8 +127,6 @@ class _Task:
         if stage == "noise":  # which starts close to its end
             settings = replace(settings, epochs=math.ceil(settings.epochs / 2), shown_share=0.0)
             self._bend(model)
-        if stage == "curve":  # which starts where shown families lead
-            settings = replace(settings, shown_share=0.0)
         model.float().to(self.device)
         held_out = (
             None if self.validation is None else Rows.of(model, *self.validation, joint=joint)
@@ -152,23 +151,14 @@ class _Task:
             self.choosing,
         )
 
-    @property
-    def solved(self) -> bool:
-        """Whether what was solved for on shown families is where the likelihood is highest.
-
-        It is where no row hides what its other values tell of, and none was left aside.
-        """
-        observed = self.everything[1]
-        all_asked = len(some_rows(self.everything, self.seed)[1]) == len(observed)
-        return all_asked and not bool(Plan.make(self.graph, observed).hidden.any())
-
-    def record(self, model: StructuralModel) -> History:
-        """Returns the history of a fit that was solved for, where rows hide nothing."""
+    def settle(self, model: StructuralModel) -> History:
+        """Moves lines and curves to where the likelihood of all rows is highest."""
         values, observed = self.everything
-        plan = Plan.make(self.graph, observed)
-        with torch.no_grad():
-            log_prob = free_log_prob(model, torch.where(observed, values, 0.0), plan)
-        return [{"epoch": 1, "train": float(log_prob.mean())}]
+        rounds = settle(model, (values, observed), self.seed, self._settling)
+        plan, generator = Plan.make(self.graph, observed), derive_generator(self.seed, "settled")
+        effort, values = self.settings.validation_effort, torch.where(observed, values, 0.0)
+        log_prob = observed_log_prob(model, values, plan, generator, effort).log_prob
+        return [{"epoch": rounds, "train": float(log_prob.mean())}]
 
     def _bend(self, model: StructuralModel) -> None:
         """Gives the splines of a model the noise that the training rows leave it."""
@@ -196,6 +186,10 @@ class _Task:
         """Tells who looks on how far a choice is."""
         if self.watch is not None:
             self.watch({"epoch": done, "stage": "choosing"}, epochs)
+
+    def _settling(self, done: int, rounds: int) -> None:
+        if self.watch is not None:
+            self.watch({"epoch": done, "stage": "settling"}, rounds)
 
 
 @one_thread()
@@ -268,12 +262,13 @@ def _bent_means(task: _Task) -> Fitted:
     rungs = tuple(
         Rung(mean=i in networks, curve=_curve_size(curves.get(i))) for i in range(len(task.graph))
     )
-    if not networks and task.solved:
-        start = _with_curves(linear.model, curves)
-        return Fitted(start, task.record(start), rungs, comparison)
+    if not networks:
+        model = _with_curves(linear.model, curves)
+        return Fitted(model, task.settle(model), rungs, comparison)
     start = _with_curves(task.solve(task.train, start=linear.model).model, curves)
-    stage = "network" if networks else "curve"
-    return Fitted(*task.train_rungs(rungs, start, stage), rungs, comparison)
+    model, history = task.train_rungs(rungs, start, "network")
+    task.settle(model)
+    return Fitted(model, history, rungs, comparison)
 
 
 def _with_curves(line: StructuralModel, curves: Mapping[int, Gaussian]) -> StructuralModel:

@@ -16,7 +16,8 @@ within the edges,
 
     k(x, z)  becomes  k(x̂, z) + ∇k(x̂, z) · (x − x̂),
 
-and a product likewise.
+and a product likewise. There it may take another slope than it came with: ramps max(x − x̂, 0) and
+min(x − x̂, 0) stand among the forms, so that the few rows out there do not bend it elsewhere.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Curve", "straight_bumps", "straight_products"]
+__all__ = ["Curve", "ramps", "straight_bumps", "straight_products"]
 
 
 class Curve(nn.Module):
@@ -53,7 +54,8 @@ class Curve(nn.Module):
         self.weight = nn.Parameter(torch.zeros(outputs, waves))
         self.register_buffer("centres", torch.zeros(centres, features))
         self.register_buffer("reach", torch.ones(features))  # ℓ
-        self.register_buffer("projection", torch.zeros(centres + products, waves))  # P
+        forms = centres + products + 2 * features
+        self.register_buffer("projection", torch.zeros(forms, waves))  # P
         self.register_buffer("tilt", torch.zeros(1 + features, waves))  # T
         self.register_buffer("stiffness", torch.ones(waves))  # τ
         edges = torch.tensor([[-torch.inf], [torch.inf]]).expand(2, features)
@@ -65,12 +67,11 @@ class Curve(nn.Module):
         return len(self.centres), self.products, self.projection.shape[1]
 
     def forms(self, features: Tensor) -> Tensor:
-        """Returns k(x, z) and xxᵀ, (..., M + products)."""
+        """Returns k(x, z), xxᵀ and ramps, (..., M + products + 2 f)."""
         inside = features.clamp(self.edges[0], self.edges[1])
         bumps = self._bumps(features, inside)
-        if not self.products:
-            return bumps
-        return torch.cat([bumps, straight_products(features, inside)], -1)
+        products = [straight_products(features, inside)] if self.products else []
+        return torch.cat([bumps, *products, ramps(features, inside)], -1)
 
     def _bumps(self, features: Tensor, inside: Tensor) -> Tensor:
         return straight_bumps(
@@ -110,3 +111,9 @@ def straight_products(x: Tensor, inside: Tensor) -> Tensor:
     i, j = torch.triu_indices(x.shape[-1], x.shape[-1], device=x.device)
     a, b, c, d = inside[..., i], inside[..., j], x[..., i], x[..., j]
     return a * d + b * c - a * b
+
+
+def ramps(x: Tensor, inside: Tensor) -> Tensor:
+    """Returns how far each feature is above its upper edge and below its lower, (..., 2 f)."""
+    beyond = x - inside
+    return torch.cat([beyond.clamp(min=0.0), beyond.clamp(max=0.0)], -1)

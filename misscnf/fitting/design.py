@@ -1,0 +1,60 @@
+r"""Means that are linear in their coefficients: lines and curves.
+
+    m(x) = columns(x) · coefficients,      columns = (1, features, waves),
+
+so that whatever maximises a likelihood over lines and curves evaluates the waves of a row once.
+Waves have a prior (`basis`), N(0, 1 / stiffness); the line has none.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from misscnf.mechanisms import Conditioner
+
+__all__ = ["columns_of", "stiffness_of", "coefficients_of", "set_coefficients"]
+
+ROWS_AT_ONCE = 4096
+"""Bumps are many times as many as waves: they come and go in pieces that stay in the cache."""
+
+
+@torch.no_grad()
+def columns_of(mean: Conditioner, parents: Tensor) -> Tensor:
+    """Returns what the mean is made of at parents (n, p), (n, c)."""
+    return torch.cat([_columns(mean, piece) for piece in parents.split(ROWS_AT_ONCE)])
+
+
+def _columns(mean: Conditioner, parents: Tensor) -> Tensor:
+    columns = [parents.new_ones(len(parents), 1)]
+    if mean.features:
+        features = mean.encoding(parents)
+        columns.append(features)
+        if mean.curve is not None:
+            columns.append(mean.curve.waves(features))
+    return torch.cat(columns, 1)
+
+
+def stiffness_of(mean: Conditioner) -> Tensor:
+    """Returns the precision of each coefficient in the prior, (c,)."""
+    line = mean.bias.detach().new_zeros(1 + mean.features)
+    return line if mean.curve is None else torch.cat([line, mean.curve.stiffness])
+
+
+def coefficients_of(mean: Conditioner) -> Tensor:
+    """Returns a copy of the coefficients, (c,)."""
+    return torch.cat([part.detach().flatten() for part in _parts(mean)])
+
+
+@torch.no_grad()
+def set_coefficients(mean: Conditioner, coefficients: Tensor) -> None:
+    """Writes the coefficients (c,) into a mean."""
+    parts = _parts(mean)
+    pieces = coefficients.split([part.numel() for part in parts])
+    for part, piece in zip(parts, pieces, strict=True):
+        part.copy_(piece.reshape(part.shape))
+
+
+def _parts(mean: Conditioner) -> list[Tensor]:
+    waves = None if mean.curve is None else mean.curve.weight
+    return [part for part in (mean.bias, mean.weight, waves) if part is not None]
