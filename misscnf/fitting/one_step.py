@@ -1,4 +1,4 @@
-r"""Replicates of a linear fit: one Newton step from the maximum, for each set of weights.
+r"""Replicates of lines and curves: one Newton step from the maximum, for each set of weights.
 
 With s_i the score of row i at the maximum θ̂ and A the information of the table, the maximum under
 weights w of the rows is, to first order,
@@ -12,6 +12,12 @@ rows (`particles`): the score by Fisher's identity and the information by Louis'
     s_i = E[s | x_O],      A = Σ_i E[−∇² log p(x) | x_O] − Cov[s | x_O],
 
 a sum over components of the same posterior averages.
+
+The weights of a curve have a prior of precision T (`mechanisms.curve`), whose mode the fit is. Its
+replicates are drawn to weights c_b ~ N(0, T⁻¹) of their own instead of to zero, so that what rows
+say little of spreads as the prior leaves it:
+
+    θ_b = θ̂ + (A + T)⁻¹ ( Σ_i (w_i − 1) s_i + T c_b ).
 """
 
 from __future__ import annotations
@@ -20,10 +26,12 @@ import copy
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call, grad, jacrev, vmap
 
+from misscnf.draws import derive_generator
 from misscnf.fitting.particles import LogProb, Particles
+from misscnf.mechanisms import Curve
 from misscnf.structural import StructuralModel
 
 __all__ = ["one_step_replicates", "Information", "measure_information", "moved"]
@@ -45,15 +53,23 @@ class Information:
     """(p, p)"""
     names: list[str]
     """Of each of the p numbers: node/parameter."""
+    stiffness: Tensor
+    """(p,) T, the precision of the prior of a curve's weights; zero for others"""
 
     def newton_moves(self, gradients: Tensor) -> Tensor:
         """Returns how far a Newton step goes, for each of B gradients of the table, (B, p)."""
-        prior = torch.eye(len(self.matrix)).to(self.matrix) / PRIOR_SPREAD**2
-        moves: Tensor = torch.linalg.solve(self.matrix + prior, gradients.T).T
+        prior = self.stiffness + PRIOR_SPREAD**-2
+        moves: Tensor = torch.linalg.solve(self.matrix + prior.diag(), gradients.T).T
         for place, name in enumerate(self.names):
             if name.endswith("dispersion") and self.matrix[place, place] < FLAT * len(self.scores):
                 moves[:, place] = 0.0
         return moves
+
+    def draw_pulls(self, count: int, seed: int) -> Tensor:
+        """Draws T c of so many replicates, (count, p)."""
+        generator = derive_generator(seed, "priors")
+        drawn = torch.randn(count, len(self.names), generator=generator, dtype=torch.float64)
+        return drawn * self.stiffness.sqrt()
 
     def covariance(self) -> Tensor:
         """Returns the sandwich covariance of the estimates, (p, p)."""
@@ -72,6 +88,7 @@ class _Node:
         self.names = [
             f"{node}/{name}" for name, tensor in parameters.items() for _ in range(tensor.numel())
         ]
+        self.stiffness = torch.cat([_stiffness(self.shell, *of) for of in parameters.items()])
         self.place = slice(start, start + len(self.vector))
 
     def log_prob(self, vector: Tensor, own: Tensor, parents: Tensor) -> Tensor:
@@ -97,6 +114,14 @@ class _Node:
         return -jacrev(grad(total))(self.vector)
 
 
+def _stiffness(shell: nn.Module, name: str, parameter: Tensor) -> Tensor:
+    """Returns the precision of a parameter's prior, a number each."""
+    home = shell.get_submodule(name.rpartition(".")[0])
+    if isinstance(home, Curve):
+        return home.stiffness.expand(parameter.shape).flatten().double()
+    return torch.zeros(parameter.numel(), dtype=torch.float64)
+
+
 def _nodes(model: StructuralModel) -> list[_Node]:
     nodes: list[_Node] = []
     for node in range(len(model.graph)):
@@ -120,7 +145,8 @@ def measure_information(model: StructuralModel, particles: Particles) -> Informa
         scores.append(score)
         matrix += part
     names = [name for node in nodes for name in node.names]
-    return Information(torch.cat(scores), (matrix + matrix.T) / 2, names)
+    stiffness = torch.cat([node.stiffness for node in nodes])
+    return Information(torch.cat(scores), (matrix + matrix.T) / 2, names, stiffness)
 
 
 def _information_of(
@@ -150,18 +176,19 @@ def _information_of(
 
 
 def one_step_replicates(
-    model: StructuralModel, particles: Particles, weights: Tensor
+    model: StructuralModel, particles: Particles, weights: Tensor, seed: int = 0
 ) -> list[StructuralModel]:
     """Returns a model for each set of weights of the rows.
 
     Arguments:
-        model: The linear fit, in double precision.
+        model: The fit of lines and curves, in double precision.
         particles: Completions of the rows by it.
         weights: (B, N) with mean one.
+        seed: Where the draws from the priors of curves start.
     """
     found = measure_information(model, particles)
-    moves = found.newton_moves((weights - 1.0) @ found.scores)
-    return [moved(model, move) for move in moves]
+    gradients = (weights - 1.0) @ found.scores + found.draw_pulls(len(weights), seed)
+    return [moved(model, move) for move in found.newton_moves(gradients)]
 
 
 def moved(model: StructuralModel, move: Tensor) -> StructuralModel:

@@ -1,9 +1,9 @@
 r"""Replicates of a fit: what it might have been, had other rows been drawn.
 
 The sampling error of any answer is its spread over replicates of the fit on weighted rows (the
-Bayesian bootstrap, Rubin 1981): Newton steps where the fit is linear (`one_step`), networks
-trained together where it is not (`ensemble`). Neither solves an integral again: both use a few
-completions of each row by the fit (`particles`).
+Bayesian bootstrap, Rubin 1981): Newton steps where it is made of lines and curves (`one_step`),
+networks trained together where it is not (`ensemble`). Neither solves an integral again: both use
+a few completions of each row by the fit (`particles`).
 """
 
 from __future__ import annotations
@@ -63,18 +63,18 @@ def replicate_fit(
         rows: Values (N, d) and observed (N, d) of the table of the fit.
         settings: How the fit was trained.
         seed: Where randomness starts.
-        count: How many; None for 16 networks or 100 lines.
+        count: How many; None for 16 with networks, 100 without.
         watch: Called after each epoch, where networks are trained.
     """
-    linear = chosen == "linear"
-    count = count or (LINES if linear else NETWORKS)
+    networks = chosen == "network"
+    count = count or (NETWORKS if networks else LINES)
     weights = bootstrap_weights(count, len(rows[0]), seed)
-    if linear:
-        return _lines(model, rows, weights, seed)
+    if not networks:
+        return _one_step(model, rows, weights, seed)
     starts: list[StructuralModel | None] = [None] * count
     if settings.linear_start:
         line = fit_line(model.graph, domains, *rows).model
-        starts = list(_lines(line, rows, weights, seed))
+        starts = list(_one_step(line, rows, weights, seed))
     models = []
     for replicate, start in enumerate(starts):
         found = _afresh(model, start)
@@ -107,11 +107,10 @@ def _afresh(model: StructuralModel, line: StructuralModel | None) -> StructuralM
     return StructuralModel(model.graph, mechanisms)
 
 
-def _lines(
-    line: StructuralModel, rows: tuple[Tensor, Tensor], weights: Tensor, seed: int
+def _one_step(
+    model: StructuralModel, rows: tuple[Tensor, Tensor], weights: Tensor, seed: int
 ) -> list[StructuralModel]:
-    """Returns the line of each set of weights, (B, N)."""
+    """Returns the lines and curves of each set of weights, (B, N)."""
     generator = derive_generator(seed, "particles of the line")
-    return one_step_replicates(
-        line, Particles.draw(line, *rows, COMPLETIONS_OF_LINES, generator), weights
-    )
+    particles = Particles.draw(model, *rows, COMPLETIONS_OF_LINES, generator)
+    return one_step_replicates(model, particles, weights, seed)
