@@ -11,12 +11,14 @@ being evaluated once (`design`). It is EM with a likelihood instead of its lower
 few rounds where much is hidden. Steps are measured in posterior errors of what the completions
 would say, were they data.
 
-A round moves the model by the noise of its completions too. Once it gains no more than that noise
-may be worth, a nat in 4 K coefficients, the model has settled.
+A round moves the model by the noise of its completions too, which is worth about 1 / 2K of a nat
+for every coefficient, and more where most of what is known of it is hidden. The model has settled
+once a round gains less than half of that, or no longer clearly less than the round before.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -35,6 +37,8 @@ __all__ = ["settle"]
 COMPLETIONS, MOST_COMPLETED = 32, 2_000_000
 """Completions of a row, and of all rows; two of a row at least, if it hides anything."""
 MOST_ROUNDS, MOST_STEPS, MEMORY = 20, 30, 20
+MOST_NOISE = 8.0
+"""Gains of so many times the expected noise may still be noise."""
 RIDGE = 1e-9
 """Of what all rows say of a coefficient."""
 
@@ -123,6 +127,7 @@ def settle(
     count = max(2, min(COMPLETIONS, MOST_COMPLETED // len(rows[0])))
     if not bool(Plan.make(model.graph, rows[1]).hidden.any()):
         count = 1
+    before = math.inf
     for number in range(MOST_ROUNDS):
         generator = derive_generator(seed, "settle", number)
         families = Particles.draw(model, *rows, count, generator).families(
@@ -134,9 +139,10 @@ def settle(
             law.write()
         if watch is not None:
             watch(number + 1, MOST_ROUNDS)
-        coefficients = sum(part.numel() for law in laws.values() for part in law.parameters)
-        if gain < coefficients / (4 * count):
+        noise = sum(part.numel() for law in laws.values() for part in law.parameters) / (2 * count)
+        if gain < 0.5 * noise or 0.5 * before < gain < MOST_NOISE * noise:
             break
+        before = gain
     return number + 1
 
 
