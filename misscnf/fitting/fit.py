@@ -289,6 +289,7 @@ def _with_richer_noise(task: _Task, fitted: Fitted) -> Fitted:
         for i, rung in enumerate(fitted.rungs)
     )
     model, history = task.train_rungs(rungs, fitted.model, "noise")
+    task.settle(model)
     before = [] if fitted.chosen == "linear" else fitted.history
     later = [{**record, "epoch": record["epoch"] + len(before)} for record in history]
     return Fitted(model, [*before, *later], rungs, fitted.comparison)

@@ -7,8 +7,9 @@ parents. Four directions away from the normal law, and 2 p away from a constant 
 
 have mean zero given what a row shows, if the fit is right (Rao 1948; each is the slope of the
 log-likelihood as the law of u is tilted that way, by Fisher's identity). What the fit could have
-moved by itself, u and u² − 1 and u b(x_pa) of all nodes, is regressed out of them row by row
-(Neyman's C(α)). With r_i what is left of row i, (Σ r)ᵀ (Σ r rᵀ)⁻¹ (Σ r) is χ² under the fit.
+moved by itself, u and u² − 1 and u b(x_pa) of all nodes, the waves of curves among the b, is
+regressed out of them row by row (Neyman's C(α)). With r_i what is left of row i,
+(Σ r)ᵀ (Σ r rᵀ)⁻¹ (Σ r) is χ² under the fit.
 
 The test is a sieve: it says which nodes are worth a richer noise, `ladder` whether it pays.
 """
@@ -21,6 +22,7 @@ import torch
 from scipy.stats import chi2
 from torch import Tensor
 
+from misscnf.fitting.design import columns_of
 from misscnf.fitting.particles import Cells, Particles
 from misscnf.mechanisms import Gaussian
 from misscnf.structural import StructuralModel
@@ -49,6 +51,7 @@ def noise_p_values(model: StructuralModel, particles: Particles) -> dict[int, fl
         if isinstance(mechanism, Gaussian) and mechanism.constant_scale:
             u = mechanism.abduct(cells.own, cells.parents)
             nuisance, tested = _directions(u, _features(mechanism, cells.parents))
+            nuisance = torch.cat([nuisance, u[:, None] * _waves(mechanism, cells.parents)], 1)
             known.append(_row_scores(nuisance, cells, families.component_row, len(particles)))
             asked[node] = _row_scores(tested, cells, families.component_row, len(particles))
     return {node: _p_value(scores, torch.cat(known, 1)) for node, scores in asked.items()}
@@ -59,6 +62,13 @@ def _features(mechanism: Gaussian, parents: Tensor) -> Tensor:
     if not mechanism.parents:
         return parents.new_zeros(len(parents), 0)
     return mechanism.mean.encoding(parents).clamp(-FARTHEST, FARTHEST)
+
+
+def _waves(mechanism: Gaussian, parents: Tensor) -> Tensor:
+    """Returns the waves of a curve, (n, r); none of a line or a network."""
+    if mechanism.mean.curve is None:
+        return parents.new_zeros(len(parents), 0)
+    return columns_of(mechanism.mean, parents)[:, 1 + mechanism.mean.features :]
 
 
 def _row_scores(at_cells: Tensor, cells: Cells, component_row: Tensor, rows: int) -> Tensor:

@@ -13,14 +13,14 @@ would say, were they data.
 
 A round moves the model by the noise of its completions too, which is worth about 1 / 2K of a nat
 for every coefficient, and more where most of what is known of it is hidden. The model has settled
-once a round gains less than half of that, or no longer clearly less than the round before.
+once a round gains less than half of that, or no longer clearly less than the round before. The
+last round goes half its way: so two sets of completions share the noise.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -80,18 +80,20 @@ class _Law:
     def log_prior(self) -> Tensor:
         return -0.5 * (self.stiffness * self.coefficients().square()).sum()
 
-    def write(self) -> None:
-        """Gives the mechanism what was found."""
-        set_coefficients(self.mechanism.mean, self.coefficients().detach())
-        with torch.no_grad():
-            self.mechanism.log_scale.bias.copy_(self.log_scale)
+    @torch.no_grad()
+    def write(self, share: float) -> None:
+        """Gives the mechanism what was found, or goes a share of the way."""
+        mean, log_scale = self.mechanism.mean, self.mechanism.log_scale.bias
+        set_coefficients(mean, torch.lerp(self.start, self.coefficients(), share))
+        log_scale.lerp_(self.log_scale, share)
 
 
-@dataclass(frozen=True)
 class _Other:
     """A discrete node with linear logits, whose parameters are moved in their place."""
 
-    mechanism: Mechanism
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism = mechanism
+        self.start = [parameter.detach().clone() for parameter in mechanism.parameters()]
 
     @property
     def parameters(self) -> list[Tensor]:
@@ -103,8 +105,11 @@ class _Other:
     def log_prior(self) -> Tensor:
         return torch.zeros(())
 
-    def write(self) -> None:
-        """They are in their place."""
+    @torch.no_grad()
+    def write(self, share: float) -> None:
+        """Takes the mechanism back, but for a share of the way."""
+        for parameter, start in zip(self.parameters, self.start, strict=True):
+            parameter.copy_(torch.lerp(start, parameter, share))
 
 
 def settle(
@@ -134,20 +139,23 @@ def settle(
             torch.arange(len(rows[0]))
         )
         laws = _laws(model, families)
+        if not laws:
+            return 0
         gain = _climb(families, laws)
+        noise = sum(part.numel() for law in laws.values() for part in law.parameters) / (2 * count)
+        settled = gain < 0.5 * noise or 0.5 * before < gain < MOST_NOISE * noise
         for law in laws.values():
-            law.write()
+            law.write(share=0.5 if settled and count > 1 else 1.0)
         if watch is not None:
             watch(number + 1, MOST_ROUNDS)
-        noise = sum(part.numel() for law in laws.values() for part in law.parameters) / (2 * count)
-        if gain < 0.5 * noise or 0.5 * before < gain < MOST_NOISE * noise:
+        if settled:
             break
         before = gain
     return number + 1
 
 
 def _laws(model: StructuralModel, families: Families) -> dict[int, _Law | _Other]:
-    """Returns the nodes that no network bends."""
+    """Returns the nodes that no network bends, and whose noise is normal."""
     laws: dict[int, _Law | _Other] = {}
     for node, cells in enumerate(families.nodes):
         mechanism = model.mechanism(node)
@@ -155,7 +163,7 @@ def _laws(model: StructuralModel, families: Families) -> dict[int, _Law | _Other
             continue
         if isinstance(mechanism, Gaussian):
             laws[node] = _Law(mechanism, cells)
-        else:
+        elif mechanism.domain.discrete:
             laws[node] = _Other(mechanism)
     return laws
 
