@@ -151,14 +151,17 @@ class _Task:
             self.choosing,
         )
 
-    def settle(self, model: StructuralModel) -> History:
-        """Moves lines and curves to where the likelihood of all rows is highest."""
+    def settle(self, model: StructuralModel) -> int:
+        """Moves lines and curves to the maximum of the likelihood; returns the rounds it took."""
+        return settle(model, self.everything, self.seed, self._settling)
+
+    def log_prob(self, model: StructuralModel) -> float:
+        """Returns the mean log-density of what all rows show."""
         values, observed = self.everything
-        rounds = settle(model, (values, observed), self.seed, self._settling)
         plan, generator = Plan.make(self.graph, observed), derive_generator(self.seed, "settled")
         effort, values = self.settings.validation_effort, torch.where(observed, values, 0.0)
-        log_prob = observed_log_prob(model, values, plan, generator, effort).log_prob
-        return [{"epoch": rounds, "train": float(log_prob.mean())}]
+        found = observed_log_prob(model, values, plan, generator, effort)
+        return float(found.log_prob.mean())
 
     def _bend(self, model: StructuralModel) -> None:
         """Gives the splines of a model the noise that the training rows leave it."""
@@ -264,7 +267,8 @@ def _bent_means(task: _Task) -> Fitted:
     )
     if not networks:
         model = _with_curves(linear.model, curves)
-        return Fitted(model, task.settle(model), rungs, comparison)
+        history = [{"epoch": task.settle(model), "train": task.log_prob(model)}]
+        return Fitted(model, history, rungs, comparison)
     start = _with_curves(task.solve(task.train, start=linear.model).model, curves)
     model, history = task.train_rungs(rungs, start, "network")
     task.settle(model)
