@@ -36,7 +36,7 @@ __all__ = ["settle"]
 
 COMPLETIONS, MOST_COMPLETED = 32, 2_000_000
 """Completions of a row, and of all rows; two of a row at least, if it hides anything."""
-MOST_ROUNDS, MOST_STEPS, MEMORY = 20, 30, 20
+MOST_ROUNDS, MOST_STEPS, MEMORY = 10, 30, 20
 MOST_NOISE = 8.0
 """Gains of so many times the expected noise may still be noise."""
 RIDGE = 1e-9
