@@ -38,10 +38,13 @@ from misscnf.structural import StructuralModel
 
 __all__ = ["ERRORS_TO_BEAT", "Rung", "Pair", "build_model", "choose_means", "choose_noise"]
 
-ERRORS_TO_BEAT = 1.5
+ERRORS_TO_BEAT, ERRORS_OF_NOISE = 1.5, 2.5
+"""Standard errors by which a mean and a noise must win. Of three richer noises one wins by luck
+more often, and trains everything once more."""
 ODD = 1e-3
-"""How unlikely the noise of a node must be to ask for a richer one. A false alarm costs time only,
-and in tables of a few hundred rows the sieve raises more of them than it should."""
+"""How unlikely the noise of a node must be to ask for a richer one. A false alarm costs time only.
+They are more than one in a thousand in tables of a few hundred rows, and where a node is inferred
+from a child: a child's curve that is a little off looks like odd noise of the parent."""
 SCALE_HIDDEN = (32, 32)
 NOISE_STEPS = 120
 """The law of one number given few others is learned sooner than a curve."""
@@ -225,6 +228,6 @@ def _best_rung(gains: Mapping[Rung, Mapping[int, Tensor]], node: int) -> Rung:
     best, held = Rung(), torch.zeros_like(mine[either])
     for rung in [either, *both]:
         gain = mine[rung]
-        if Gain.of(gain - held).ratio > ERRORS_TO_BEAT:
+        if Gain.of(gain - held).ratio > ERRORS_OF_NOISE:
             best, held = rung, gain
     return best
