@@ -122,6 +122,7 @@ class Particles:
         observed: Tensor,
         count: int,
         generator: torch.Generator,
+        effort: Effort = EFFORT,
     ) -> Particles:
         """Draws completions from the posterior of a fitted model, spread evenly over it.
 
@@ -131,12 +132,13 @@ class Particles:
             observed: (N, d).
             count: Completions of each row, K.
             generator: Where randomness comes from.
+            effort: How hard to work on posteriors that have no closed form.
         """
         plan = Plan.make(model.graph, observed)
         completed = torch.where(observed, values, 0.0).expand(count, *values.shape).clone()
         for rows in torch.arange(len(values)).split(ROWS_AT_ONCE):
             components = plan.select(rows).components()
-            for block in integrate(model, completed[0, rows], components, EFFORT, generator):
+            for block in integrate(model, completed[0, rows], components, effort, generator):
                 c = block.components
                 drawn = block.draw(count, generator, even=True)
                 completed[:, rows[c.cell_row], c.cell_node] = drawn.T.to(values)
