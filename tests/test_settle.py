@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 
+import misscnf.fitting.settle as settle_home
 from misscnf.domains import CONTINUOUS, Domain
 from misscnf.draws import derive_generator
 from misscnf.elimination import Plan
@@ -149,3 +150,22 @@ def test_a_far_row_bends_the_tail_and_not_the_middle():
         bent(table).mechanism(1).mean(inner).detach() for table in ((values, observed), rows)
     )
     assert float((with_it - without).abs().max()) < 0.1 * 0.5
+
+
+def test_a_node_that_its_parent_decides_stays_within_numbers():
+    rows = table(lambda a: 0.8 * a, rows=300)
+    values = rows[0].clone()
+    values[:, 1] = values[:, 0]
+    model = linear_model(GRAPH, fit_linear(GRAPH, values, rows[1]))
+    settle(model, (values, rows[1]), 0)
+    assert all(parameter.isfinite().all() for parameter in model.parameters())
+    assert float(model.mechanism(1).log_scale.bias.detach()) >= np.log(1e-4) - 1e-9
+
+
+def test_what_leaves_the_numbers_behind_leaves_the_model_alone(monkeypatch):
+    monkeypatch.setattr(settle_home, "_climb", lambda families, laws: float("nan"))
+    rows = table(np.square)
+    model, untouched = bent(rows), bent(rows)
+    settle(model, rows, 0)
+    for name, tensor in untouched.state_dict().items():
+        assert torch.equal(tensor, model.state_dict()[name]), name

@@ -2,11 +2,10 @@ r"""Line, curve or network? The rows that show a family whole decide about its m
 
 A curve whose stiffness the evidence chose (`evidence`) stands between the line and the network. It
 is solved for, not trained, so every fold's curve costs a matrix product. Each row is judged by
-models of the other folds (`crossfit`): a node whose line was left behind by a network gets the
-curve unless the network beats that too, and a node that would stay a line gets the curve if
-it beats the line. The network of the comparison is half as wide as one that is kept and is trained
-for as many epochs as the likelihood has in a fit: stopped early, it would itself be a smoother,
-and say nothing of what it could do.
+models of the other folds (`crossfit`): a node gets the curve if it beats the line and, where the
+line was left behind by a network too, unless that beats the curve. The network of the comparison
+is half as wide as one that is kept and is trained for as many epochs as the likelihood has in a
+fit: stopped early, it would itself be a smoother, and say nothing of what it could do.
 """
 
 from __future__ import annotations
@@ -126,12 +125,13 @@ def choose_curves(
         basis = find_basis(features, y, len(rows[0]), seen, generator)
         if basis is None:
             continue
+        if _curve_gain(family, basis, seed).ratio < errors_to_beat:
+            continue
         if node in networks:
-            lost = _network_gain(family, basis, settings, seed, watch).ratio > errors_to_beat
-        else:
-            lost = _curve_gain(family, basis, seed).ratio < errors_to_beat
-        if not lost:
-            chosen[node] = fit_curve(basis, family.domains[:-1], x, y)
+            gain = _network_gain(family, basis, settings, seed, watch)
+            if gain.ratio > errors_to_beat:
+                continue
+        chosen[node] = fit_curve(basis, family.domains[:-1], x, y)
     return chosen
 
 

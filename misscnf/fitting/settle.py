@@ -45,6 +45,7 @@ ROUGH = Effort(draws=64, effective=32.0, limit=4096, explore=4096)
 FINE = Effort(draws=256, effective=128.0, limit=16384, explore=4096)
 MOST_NOISE = 8.0
 """Gains of so many times the expected noise may still be noise."""
+SMALLEST_LOG_SCALE = math.log(1e-4)
 RIDGE = 1e-9
 """Of what all rows say of a coefficient."""
 
@@ -81,7 +82,8 @@ class _Law:
 
     def log_prob(self, own: Tensor, parents: Tensor) -> Tensor:
         left = self.own - self.columns @ self.coefficients()
-        return standard_normal_log_prob(left * torch.exp(-self.log_scale)) - self.log_scale
+        log_scale = self.log_scale.clamp(min=SMALLEST_LOG_SCALE)
+        return standard_normal_log_prob(left * torch.exp(-log_scale)) - log_scale
 
     def log_prior(self) -> Tensor:
         return -0.5 * (self.stiffness * self.coefficients().square()).sum()
@@ -91,7 +93,10 @@ class _Law:
         """Gives the mechanism what was found, or goes a share of the way."""
         mean, log_scale = self.mechanism.mean, self.mechanism.log_scale.bias
         set_coefficients(mean, torch.lerp(self.start, self.coefficients(), share))
-        log_scale.lerp_(self.log_scale, share)
+        log_scale.lerp_(self.log_scale.clamp(min=SMALLEST_LOG_SCALE), share)
+
+    def leave(self) -> None:
+        """The mechanism has not been moved yet."""
 
 
 class _Other:
@@ -116,6 +121,12 @@ class _Other:
         """Takes the mechanism back, but for a share of the way."""
         for parameter, start in zip(self.parameters, self.start, strict=True):
             parameter.copy_(torch.lerp(start, parameter, share))
+
+    @torch.no_grad()
+    def leave(self) -> None:
+        """Takes the mechanism back."""
+        for parameter, start in zip(self.parameters, self.start, strict=True):
+            parameter.copy_(start)
 
 
 def settle(
@@ -148,6 +159,10 @@ def settle(
         if not laws:
             return 0
         gain = _climb(families, laws)
+        if not math.isfinite(gain):  # a table so odd that a step left the numbers behind
+            for law in laws.values():
+                law.leave()
+            break
         shared += settled
         for law in laws.values():
             law.write(share=1.0 / max(shared, 1))
