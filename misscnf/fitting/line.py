@@ -37,7 +37,7 @@ from misscnf.likelihood import free_log_prob
 from misscnf.mechanisms import Conditioner, Count, Gaussian
 from misscnf.structural import StructuralModel
 
-__all__ = ["Line", "fit_line", "linear_model"]
+__all__ = ["SMALLEST_LOG_SCALE", "Line", "fit_line", "linear_model"]
 
 ROWS_AT_ONCE = 4096
 OUT_OF_REACH = 1e10

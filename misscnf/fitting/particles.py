@@ -25,7 +25,7 @@ from misscnf.integration import Effort, integrate
 from misscnf.mechanisms import Mechanism, standard_normal_log_prob
 from misscnf.structural import StructuralModel
 
-__all__ = ["Particles", "Families", "Cells", "LogFactor", "LogProb"]
+__all__ = ["EFFORT", "Particles", "Families", "Cells", "LogFactor", "LogProb"]
 
 LogFactor = Callable[[int, Tensor, Tensor], Tensor | None]
 """(node, own (n,), parents (n, p)) → log φ of B sets of parameters, (B, n); None where the node is

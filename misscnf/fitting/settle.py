@@ -20,6 +20,7 @@ posteriors without a closed form: the bias of few draws is alike in many rows, a
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 
@@ -29,23 +30,24 @@ from torch import Tensor
 from misscnf.draws import derive_generator
 from misscnf.elimination import Plan
 from misscnf.fitting.design import coefficients_of, columns_of, set_coefficients, stiffness_of
-from misscnf.fitting.particles import Cells, Families, Particles
+from misscnf.fitting.line import SMALLEST_LOG_SCALE
+from misscnf.fitting.particles import EFFORT, Cells, Families, Particles
 from misscnf.integration import Effort
 from misscnf.mechanisms import Conditioner, Gaussian, Mechanism, standard_normal_log_prob
 from misscnf.structural import StructuralModel
 
 __all__ = ["settle"]
 
+logger = logging.getLogger("misscnf")
+
 COMPLETIONS, MOST_COMPLETED = 32, 2_000_000
 """Completions of a row, and of all rows; two of a row at least, if it hides anything."""
 MOST_ROUNDS, MOST_STEPS, MEMORY = 10, 30, 20
 SHARED = 3
 """Rounds that share the noise of their completions."""
-ROUGH = Effort(draws=64, effective=32.0, limit=4096, explore=4096)
 FINE = Effort(draws=256, effective=128.0, limit=16384, explore=4096)
 MOST_NOISE = 8.0
 """Gains of so many times the expected noise may still be noise."""
-SMALLEST_LOG_SCALE = math.log(1e-4)
 RIDGE = 1e-9
 """Of what all rows say of a coefficient."""
 
@@ -152,7 +154,7 @@ def settle(
     before, settled, shared = math.inf, False, 0
     for number in range(MOST_ROUNDS + SHARED):
         generator = derive_generator(seed, "settle", number)
-        effort = FINE if settled else ROUGH
+        effort = FINE if settled else EFFORT
         particles = Particles.draw(model, *rows, count, generator, effort)
         families = particles.families(torch.arange(len(particles)))
         laws = _laws(model, families)
@@ -162,6 +164,7 @@ def settle(
         if not math.isfinite(gain):  # a table so odd that a step left the numbers behind
             for law in laws.values():
                 law.leave()
+            logger.warning("lines and curves stay where round %d of settling left them.", number)
             break
         shared += settled
         for law in laws.values():
@@ -184,7 +187,7 @@ def _laws(model: StructuralModel, families: Families) -> dict[int, _Law | _Other
         mechanism = model.mechanism(node)
         if any(isinstance(part, Conditioner) and part.hidden for part in mechanism.modules()):
             continue
-        if isinstance(mechanism, Gaussian):
+        if isinstance(mechanism, Gaussian) and mechanism.constant_scale:
             laws[node] = _Law(mechanism, cells)
         elif mechanism.domain.discrete:
             laws[node] = _Other(mechanism)

@@ -3,7 +3,7 @@ r"""Curves of few degrees of freedom: what a line leaves over, as a sum of waves
 A Gaussian process prior on a curve, seen through M centres z (Quiñonero-Candela and Rasmussen
 2005), is a linear model: with k(x, z) = exp(−½ Σ_j (x_j − z_j)² / ℓ_j²) and products x_i x_j,
 
-    c(x) = Σ_j w_j f_j(x),    f(x) = (k(x, z), xxᵀ) P − (1, x) T,    w_j ~ N(0, 1 / τ_j).
+    c(x) = Σ_j w_j f_j(x),  f(x) = (k(x, z), xxᵀ, ramps) P − (1, x) T,  w_j ~ N(0, 1 / τ_j).
 
 P turns bumps and products into waves, from those that the data know best to those that they hardly
 know, and T takes out of each wave what a line says. Length scales ℓ, P, T and τ are chosen before
