@@ -77,7 +77,7 @@ def divergence(ours: pd.DataFrame) -> tuple[dict[str, object], dict[str, bool]]:
 
 
 def duels(rows: pd.DataFrame, settings: int) -> tuple[dict[str, object], dict[str, bool]]:
-    """Compares `kl_exact` with our own runs of the rivals, paired by seed."""
+    """Compares `kl_exact` with our own runs of the rivals, paired by seed, in all `settings`."""
     paired = rows.pivot_table(index=[*SETTING, "seed"], columns="method", values="kl_exact")
     counts: dict[str, dict[str, int]] = {}
     for rival in (name for name in RIVALS if name in paired):
@@ -94,7 +94,7 @@ def duels(rows: pd.DataFrame, settings: int) -> tuple[dict[str, object], dict[st
         print(f"kl_exact against {rival}: {counts[rival]}")
     whole = all(sum(count.values()) == settings for count in counts.values())
     return {"duels": counts}, {
-        f"{rival}: nowhere higher": whole and count["higher"] == 0
+        f"{rival}: nowhere higher in {settings} settings": whole and count["higher"] == 0
         for rival, count in counts.items()
     }
 
@@ -139,9 +139,11 @@ def main() -> None:
     ours = rows[rows.method == "misscnf"].groupby(SETTING)[["kl", "kl_exact", "ate", "cf"]].mean()
     figures: dict[str, object] = {"settings": len(ours)}
     bars = {f"all {options.settings} settings are there": len(ours) == options.settings}
+    # rivals were run in the worlds as they are printed, not in those that stand in for two of them
+    with_rivals = options.settings * len(as_printed) // len(MAIN)
     for found, met in (
         divergence(ours),
-        duels(more, options.settings),
+        duels(more, with_rivals),
         answers(ours, as_printed | stand_ins),
     ):
         figures |= found
