@@ -9,6 +9,7 @@ from oracles import gaussian_process
 import misscnf.fitting.evidence as evidence_home
 import misscnf.fitting.loop as loop_home
 from misscnf import MissCNF
+from misscnf.commands.fit import chosen_sentence
 from misscnf.domains import CONTINUOUS
 from misscnf.fitting.basis import find_basis, fit_curve
 from misscnf.fitting.curves import choose_curves
@@ -19,6 +20,7 @@ from misscnf.fitting.replicates import replicate_fit
 from misscnf.fitting.settings import Shape, preset_settings
 from misscnf.graph import CausalGraph
 from misscnf.mechanisms import Gaussian
+from misscnf.report.verdicts import held_out_sentence
 from misscnf.structural import StructuralModel
 
 GRAPH = CausalGraph.read("a -> b; b -> c")
@@ -63,7 +65,8 @@ def test_few_whole_families_do_not_choose_for_many_broken_ones():
     df = table(3000)
     df.loc[df.index[: int(0.8 * len(df))], "a"] = np.nan  # a fifth of the rows that show b
     assert choose(df) == {}
-    assert choose(df.iloc[-99:]) == {}  # too few at all
+    assert choose(df.iloc[-29:]) == {}  # too few at all
+    assert choose(df.iloc[-60:]).keys() == {1}
 
 
 def test_a_solved_curve_is_where_training_would_end():
@@ -123,11 +126,52 @@ def test_an_interrupted_fit_of_a_curve_and_a_network_ends_in_the_same_bits(tmp_p
         assert torch.equal(tensor, resumed.model.state_dict()[name]), name
 
 
+def test_an_interrupted_scale_beside_a_curve_ends_in_the_same_bits(tmp_path, monkeypatch):
+    """The scale is trained, the curve settles, the scale is trained again: there it stops."""
+    monkeypatch.setattr(loop_home, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    df = table(1500)
+    noise = df["b"] - df["a"] ** 2
+    df[["b", "c"]] = df[["b", "c"]].add(noise * (np.exp(df["a"]) - 1), axis=0)
+    values, observed = pair(df.mask(np.random.default_rng(1).random(df.shape) < 0.2))
+    parts = (values[:1300], observed[:1300]), (values[1300:], observed[1300:])
+
+    def fitted(**options):
+        return fit_model(GRAPH, (CONTINUOUS,) * 3, *parts, SETTINGS, **options)
+
+    def stop(epoch, epochs):
+        if (tmp_path / "scale").exists():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fitted(checkpoint=tmp_path, watch=stop)
+    whole, resumed = fitted(), fitted(checkpoint=tmp_path)
+    assert whole.rungs[1].curve
+    assert whole.rungs[1].scale
+    assert len(resumed.history) == len(whole.history) == 1 + 5 + 3  # settled, noise, scale
+    for name, tensor in whole.model.state_dict().items():
+        assert torch.equal(tensor, resumed.model.state_dict()[name]), name
+
+
 def test_without_holes_nothing_is_trained():
     model = MissCNF(GRAPH, progress=False).fit(table(400))
     assert model.curves_ == ("b",)
     assert len(model.history_) == 1
     assert model.history_["train"].iloc[0] == pytest.approx(model.score(table(400)), abs=1e-9)
+
+
+def test_a_short_table_gets_curves_though_no_network(caplog):
+    """With twelve rows held out no network is asked; the form is found all the same."""
+    with caplog.at_level("INFO", "misscnf"):
+        model = MissCNF(GRAPH, progress=False).fit(table(120, share=0.2))
+    assert "too few held-out rows (12) to justify a network" in caplog.text
+    assert model.chosen_ == "curve"
+    assert model.curves_ == ("b",)
+    assert model.comparison_ is None
+    assert held_out_sentence(model).startswith("Curves for b: too few rows could be held out")
+    assert chosen_sentence(model) == "fitted: b (curve), the rest lines"
+    bent = model.effect("b", do={"a": 2.0}, versus={"a": 0.0}, interval=0.95)
+    assert bent.interval[0] < 4.0 < bent.interval[1]
+    assert bent.estimate == pytest.approx(4.0, abs=1.0)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from misscnf.domains import CONTINUOUS, Domain
 from misscnf.draws import derive_generator
 from misscnf.elimination import Plan
 from misscnf.fitting.basis import find_basis, fit_curve
+from misscnf.fitting.design import coefficients_of
 from misscnf.fitting.fiml import fit_linear
 from misscnf.fitting.line import fit_line, linear_model
 from misscnf.fitting.one_step import measure_information
@@ -126,6 +127,25 @@ def test_networks_stay_and_lines_beside_them_move():
     after = [nn.utils.parameters_to_vector(model.mechanism(i).parameters()) for i in (1, 2)]
     assert torch.equal(before[0], after[0])
     assert not torch.equal(before[1], after[1])
+
+
+def test_a_scale_network_weighs_the_rows_of_its_mean_and_stays():
+    """On complete rows the line of b ends where weighted least squares have it."""
+    a, b, _ = (rows := table(lambda a: 0.8 * a, lost=0.0))[0].T
+    law = Gaussian(1, scale_hidden=(8,)).double()
+    with torch.no_grad():
+        for part in law.log_scale.parameters():
+            part.normal_(generator=torch.Generator().manual_seed(0))
+    line = linear_model(GRAPH, fit_linear(GRAPH, *rows))
+    model = StructuralModel(GRAPH, [line.mechanism(0), law, line.mechanism(2)])
+    scale = nn.utils.parameters_to_vector(law.log_scale.parameters())
+    settle(model, rows, 0)
+    assert torch.equal(nn.utils.parameters_to_vector(law.log_scale.parameters()), scale)
+    deviation = torch.exp(law.location_and_log_scale(a[:, None])[1].detach())
+    assert float(deviation.max() / deviation.min()) > 3  # so that weights matter
+    design = torch.stack([torch.ones_like(a), a], 1) / deviation[:, None]
+    best = torch.linalg.lstsq(design, (b / deviation)[:, None]).solution[:, 0]
+    assert coefficients_of(law.mean).tolist() == pytest.approx(best.tolist(), abs=1e-6)
 
 
 def test_same_seed_same_bits_and_who_looks_on_sees_every_round():

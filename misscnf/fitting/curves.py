@@ -30,7 +30,7 @@ from misscnf.structural import StructuralModel
 
 __all__ = ["choose_curves"]
 
-FEWEST_SHOWN = 100
+FEWEST_SHOWN = 30
 """Fewer rows that show a family say too little of how it bends."""
 LEAST_SHARE = 0.25
 """Of the rows that show a node, those that show its family: where they are fewer, most of what the

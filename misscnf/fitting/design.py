@@ -13,7 +13,7 @@ from torch import Tensor
 
 from misscnf.mechanisms import Conditioner
 
-__all__ = ["columns_of", "stiffness_of", "coefficients_of", "set_coefficients"]
+__all__ = ["ROWS_AT_ONCE", "columns_of", "stiffness_of", "coefficients_of", "set_coefficients"]
 
 ROWS_AT_ONCE = 4096
 """Bumps are many times as many as waves: they come and go in pieces that stay in the cache."""

@@ -52,7 +52,11 @@ __all__ = ["Fitted", "fit_model"]
 logger = logging.getLogger("misscnf")
 
 FEWEST_TO_COMPARE = 20
-"""With fewer held-out rows, no comparison is worth its noise, and the linear model stays."""
+"""With fewer held-out rows nobody can tell when a network has been trained enough: lines and
+curves, which need no training, are all there is."""
+
+SHARE_OF_EPOCHS = {"noise": 0.5, "scale": 0.25}
+"""Of the epochs of the likelihood, for stages that start close to their end."""
 
 History = list[dict[str, Any]]
 
@@ -105,6 +109,11 @@ class _Task:
         """The number of held-out rows."""
         return 0 if self.validation is None else len(self.validation[0])
 
+    @property
+    def many_held_out(self) -> bool:
+        """Whether networks can be trained at all."""
+        return self.held_out >= FEWEST_TO_COMPARE
+
     def solve(self, rows: Pair, start: StructuralModel | None = None) -> Line:
         """Fits the linear model to some rows."""
         return fit_line(self.graph, self.domains, *rows, start=start)
@@ -121,12 +130,19 @@ class _Task:
         self, rungs: Sequence[Rung], start: StructuralModel | None, stage: str
     ) -> tuple[StructuralModel, History]:
         """Trains a model that starts as a simpler one."""
-        settings, joint = self.settings, self.settings.joint
-        shapes = [rung.shape(settings.shape) for rung in rungs]
+        shapes = [rung.shape(self.settings.shape) for rung in rungs]
         model = build_model(self.graph, self.domains, shapes, start, self.seed)
-        if stage == "noise":  # which starts close to its end
-            settings = replace(settings, epochs=math.ceil(settings.epochs / 2), shown_share=0.0)
+        if stage == "noise":
             self._bend(model)
+        return self.train_on(model, stage)
+
+    def train_on(self, model: StructuralModel, stage: str) -> tuple[StructuralModel, History]:
+        """Trains a model from where it is."""
+        settings, joint = self.settings, self.settings.joint
+        if share := SHARE_OF_EPOCHS.get(stage):
+            settings = replace(
+                settings, epochs=math.ceil(share * settings.epochs), shown_share=0.0
+            )
         model.float().to(self.device)
         held_out = (
             None if self.validation is None else Rows.of(model, *self.validation, joint=joint)
@@ -135,6 +151,21 @@ class _Task:
         kept = self._checkpoint(stage)
         history = Trainer(model, train, held_out, settings, self.seed, kept).run(self.watch)
         return model.double().cpu(), history
+
+    def networks(self, line: StructuralModel) -> tuple[frozenset[int], dict[str, Any] | None]:
+        """Returns the nodes that earn a network, and what it gains on rows that were left out."""
+        if not self.many_held_out:
+            logger.info("too few held-out rows (%d) to justify a network.", self.held_out)
+            return frozenset(), None
+        nodes, gain = choose_means(
+            line, self.domains, self.everything, self.settings, self.seed, self.choosing
+        )
+        logger.info(
+            "networks gain %.4f ± %.4f nats a row over lines on rows that were left out.",
+            gain["gain"],
+            gain["standard_error"],
+        )
+        return nodes, gain
 
     def curves(self, networks: frozenset[int]) -> dict[int, Gaussian]:
         """Returns the curves of the nodes that get one, given those that would get a network."""
@@ -227,14 +258,9 @@ def fit_model(
         return task.only_line()
     if not (settings.compare_linear and settings.linear_start):
         return _all_networks(task)
-    if task.held_out < FEWEST_TO_COMPARE:
-        logger.info(
-            "too few held-out rows (%d) to justify a network: the linear model is used.",
-            task.held_out,
-        )
-        return task.only_line()
     fitted = _bent_means(task)
-    return _with_richer_noise(task, fitted) if settings.richer_noise else fitted
+    richer_noise = settings.richer_noise and task.many_held_out
+    return _with_richer_noise(task, fitted) if richer_noise else fitted
 
 
 def _all_networks(task: _Task) -> Fitted:
@@ -248,19 +274,11 @@ def _all_networks(task: _Task) -> Fitted:
 def _bent_means(task: _Task) -> Fitted:
     """Gives curves and networks to the nodes that earn one."""
     linear = task.only_line()
-    rows, settings = task.everything, task.settings
-    nodes, comparison = choose_means(
-        linear.model, task.domains, rows, settings, task.seed, task.choosing
-    )
+    nodes, comparison = task.networks(linear.model)
     curves = task.curves(nodes)
     networks = nodes - curves.keys()
     if not networks and not curves:
-        logger.info(
-            "rows that were left out do not favour networks over lines (gain %.4f ± %.4f nats a "
-            "row): the linear model is used.",
-            comparison["gain"],
-            comparison["standard_error"],
-        )
+        logger.info("no node asks for more than a line: the linear model is used.")
         return replace(linear, comparison=comparison)
     rungs = tuple(
         Rung(mean=i in networks, curve=_curve_size(curves.get(i))) for i in range(len(task.graph))
@@ -294,9 +312,18 @@ def _with_richer_noise(task: _Task, fitted: Fitted) -> Fitted:
     )
     model, history = task.train_rungs(rungs, fitted.model, "noise")
     task.settle(model)
+    if any(rung.scale and not (rung.mean or rung.noise) for rung in rungs):
+        # a scale takes what a mean that had not settled leaves, and hides it from the training
+        model, later = task.train_on(model, "scale")
+        task.settle(model)
+        history = _after(history, later)
     before = [] if fitted.chosen == "linear" else fitted.history
-    later = [{**record, "epoch": record["epoch"] + len(before)} for record in history]
-    return Fitted(model, [*before, *later], rungs, fitted.comparison)
+    return Fitted(model, _after(before, history), rungs, fitted.comparison)
+
+
+def _after(before: History, later: History) -> History:
+    """Returns one history after another, with its epochs counted on."""
+    return [*before, *({**record, "epoch": record["epoch"] + len(before)} for record in later)]
 
 
 def _curve_size(mechanism: Gaussian | None) -> tuple[int, ...] | None:

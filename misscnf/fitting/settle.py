@@ -9,7 +9,8 @@ model as it is (`particles`), and climb
 on the likelihood of these completions by a quasi-Newton method, the waves of every completion
 being evaluated once (`design`). It is EM with a likelihood instead of its lower bound, which needs
 few rounds where much is hidden. Steps are measured in posterior errors of what the completions
-would say, were they data.
+would say, were they data. A constant scale settles with its mean; a network of the scale stays,
+and weighs the rows of its mean.
 
 A round moves the model by the noise of its completions too, which is worth about 1 / 2K of a nat
 for every coefficient, and more where most of what is known of it is hidden. The model has settled
@@ -29,7 +30,13 @@ from torch import Tensor
 
 from misscnf.draws import derive_generator
 from misscnf.elimination import Plan
-from misscnf.fitting.design import coefficients_of, columns_of, set_coefficients, stiffness_of
+from misscnf.fitting.design import (
+    ROWS_AT_ONCE,
+    coefficients_of,
+    columns_of,
+    set_coefficients,
+    stiffness_of,
+)
 from misscnf.fitting.line import SMALLEST_LOG_SCALE
 from misscnf.fitting.particles import EFFORT, Cells, Families, Particles
 from misscnf.integration import Effort
@@ -56,27 +63,38 @@ RoundWatcher = Callable[[int, int], None]
 
 
 class _Law:
-    """A Gaussian node at its cells, as a function of how far its coefficients and scale moved."""
+    """A Gaussian node at its cells, as a function of how far its coefficients and scale moved.
+
+    The scale is one number that moves, or what its network says at every cell.
+    """
 
     def __init__(self, mechanism: Gaussian, cells: Cells) -> None:
         self.mechanism, self.own = mechanism, cells.own
         self.columns = columns_of(mechanism.mean, cells.parents)
         self.stiffness = stiffness_of(mechanism.mean)
         self.start = coefficients_of(mechanism.mean)
-        self.log_scale = mechanism.log_scale.bias.detach().clone().requires_grad_()
+        self.log_scale = self._log_scale(cells.parents).requires_grad_(mechanism.constant_scale)
         self.moved = torch.zeros_like(self.start).requires_grad_()
         self.root = self._root(_shares(cells))
+
+    @torch.no_grad()
+    def _log_scale(self, parents: Tensor) -> Tensor:
+        if self.mechanism.constant_scale:
+            return self.mechanism.log_scale.bias.clone()
+        pieces = parents.split(ROWS_AT_ONCE)
+        return torch.cat([self.mechanism.location_and_log_scale(piece)[1] for piece in pieces])
 
     def _root(self, shares: Tensor) -> Tensor:
         """Returns R with R Rᵀ the information of a completed row."""
         rows = shares.sum().clamp(min=1.0)
-        said = (self.columns.T * shares) @ self.columns * torch.exp(-2.0 * self.log_scale.detach())
+        weights = shares * torch.exp(-2.0 * self.log_scale.detach())
+        said = (self.columns.T * weights) @ self.columns
         ridge = RIDGE * rows * torch.eye(len(said)).to(said)
         return torch.linalg.cholesky((said + self.stiffness.diag() + ridge) / rows)
 
     @property
     def parameters(self) -> list[Tensor]:
-        return [self.moved, self.log_scale]
+        return [part for part in (self.moved, self.log_scale) if part.requires_grad]
 
     def coefficients(self) -> Tensor:
         step = torch.linalg.solve_triangular(self.root.T, self.moved[:, None], upper=True)
@@ -93,9 +111,10 @@ class _Law:
     @torch.no_grad()
     def write(self, share: float) -> None:
         """Gives the mechanism what was found, or goes a share of the way."""
-        mean, log_scale = self.mechanism.mean, self.mechanism.log_scale.bias
-        set_coefficients(mean, torch.lerp(self.start, self.coefficients(), share))
-        log_scale.lerp_(self.log_scale.clamp(min=SMALLEST_LOG_SCALE), share)
+        mechanism = self.mechanism
+        set_coefficients(mechanism.mean, torch.lerp(self.start, self.coefficients(), share))
+        if mechanism.constant_scale:
+            mechanism.log_scale.bias.lerp_(self.log_scale.clamp(min=SMALLEST_LOG_SCALE), share)
 
     def leave(self) -> None:
         """The mechanism has not been moved yet."""
@@ -181,17 +200,19 @@ def settle(
 
 
 def _laws(model: StructuralModel, families: Families) -> dict[int, _Law | _Other]:
-    """Returns the nodes that no network bends, and whose noise is normal."""
+    """Returns the nodes whose mean, or logits, no network bends, and whose noise is normal."""
     laws: dict[int, _Law | _Other] = {}
     for node, cells in enumerate(families.nodes):
         mechanism = model.mechanism(node)
-        if any(isinstance(part, Conditioner) and part.hidden for part in mechanism.modules()):
-            continue
-        if isinstance(mechanism, Gaussian) and mechanism.constant_scale:
+        if isinstance(mechanism, Gaussian) and not mechanism.mean.hidden:
             laws[node] = _Law(mechanism, cells)
-        elif mechanism.domain.discrete:
+        elif mechanism.domain.discrete and not _has_network(mechanism):
             laws[node] = _Other(mechanism)
     return laws
+
+
+def _has_network(mechanism: Mechanism) -> bool:
+    return any(isinstance(part, Conditioner) and part.hidden for part in mechanism.modules())
 
 
 def _shares(cells: Cells) -> Tensor:

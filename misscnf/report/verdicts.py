@@ -198,9 +198,10 @@ def held_out_sentence(model: MissCNF) -> str:
     if model.comparison_ is None:
         if not model.settings_.train:
             return "Linear mechanisms, as the settings ask; networks were not tried."
-        if model.chosen_ == "linear":
-            return "Linear mechanisms: too few rows could be held out to justify a network."
-        return "Networks, as the settings ask; they were not compared with linear mechanisms."
+        if model.chosen_ == "network":
+            return "Networks, as the settings ask; they were not compared with linear mechanisms."
+        means = f"Curves for {listed(model.curves_)}" if model.curves_ else "Linear mechanisms"
+        return f"{means}: too few rows could be held out to justify a network."
     gain, error = model.comparison_["gain"], model.comparison_["standard_error"]
     numbers = f"{_nats(gain)} ± {_nats(error)} nats a row on rows that were left out"
     bent = {"Curves": model.curves_, "Networks": model.networks_}
