@@ -136,7 +136,7 @@ class MissCNF(QueryMixin, BaseEstimator):
                 called x0, x1, ….
             y: Ignored; for scikit-learn's sake.
             validation: The share of rows to hold out, or another table of held-out rows. With
-                fewer than 20 held-out rows, the preset `auto` stays with the linear model.
+                fewer than 20 held-out rows, the preset `auto` stays with lines and curves.
             checkpoint: A directory that lets an interrupted fit go on to the same bits.
         """
         frame = read_table(name_columns(df))
