@@ -6,6 +6,7 @@ import pytest
 import torch
 from oracles import gaussian_process
 
+import misscnf.fitting.curves as curves_home
 import misscnf.fitting.evidence as evidence_home
 import misscnf.fitting.loop as loop_home
 from misscnf import MissCNF
@@ -15,6 +16,7 @@ from misscnf.fitting.basis import find_basis, fit_curve
 from misscnf.fitting.curves import choose_curves
 from misscnf.fitting.ensemble import Training
 from misscnf.fitting.fit import fit_model
+from misscnf.fitting.gain import Gain
 from misscnf.fitting.one_step import Information
 from misscnf.fitting.replicates import replicate_fit
 from misscnf.fitting.settings import Shape, preset_settings
@@ -43,9 +45,10 @@ def pair(df):
     return values.nan_to_num(), ~values.isnan()
 
 
-def choose(df, networks=()):
-    domains = (CONTINUOUS,) * 3
-    return choose_curves(GRAPH, domains, pair(df), networks, SETTINGS, 0, errors_to_beat=1.5)
+def choose(df, networks=(), errors=10.0):
+    """The curves, where networks beat the line at some nodes by some standard errors."""
+    gains = {node: Gain(errors, 1.0) for node in networks}
+    return choose_curves(GRAPH, (CONTINUOUS,) * 3, pair(df), gains, SETTINGS, 0)[0]
 
 
 def test_what_bends_gets_a_curve_and_a_line_does_not():
@@ -59,6 +62,31 @@ def test_a_network_keeps_what_bumps_of_one_width_say_badly():
         return 3 * np.tanh(8 * a) + 0.3 * a
 
     assert 1 not in choose(table(3000, form=steep), {1})
+
+
+@pytest.mark.parametrize(
+    ("curve", "network", "chosen"),
+    [
+        (2.0, None, "curve"),
+        (2.0, 0.0, "line"),
+        (3.0, 0.0, "curve"),
+        (1.0, 2.0, "line"),
+        (1.0, 3.0, "network"),
+        (2.0, 2.0, "curve"),
+    ],
+)
+def test_one_that_beats_the_line_alone_has_to_do_so_more_clearly(
+    curve, network, chosen, monkeypatch
+):
+    """Standard errors of curve and network over the line; None if no network was tried, 0 if none
+    was chosen. Where both are, the network does not beat the curve."""
+    monkeypatch.setattr(curves_home, "_curve_gain", lambda *_: Gain(curve, 1.0))
+    monkeypatch.setattr(curves_home, "_network_gain", lambda *_: Gain(0.0, 1.0))
+    networks = None if network is None else {1: Gain(network, 1.0)} if network else {}
+    df = table(300)
+    df["c"] = np.nan  # so that b alone is asked
+    curves, left = choose_curves(GRAPH, (CONTINUOUS,) * 3, pair(df), networks, SETTINGS, 0)
+    assert ("curve" if curves else "network" if left else "line") == chosen
 
 
 def test_few_whole_families_do_not_choose_for_many_broken_ones():

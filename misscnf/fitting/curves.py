@@ -3,14 +3,15 @@ r"""Line, curve or network? The rows that show a family whole decide about its m
 A curve whose stiffness the evidence chose (`evidence`) stands between the line and the network. It
 is solved for, not trained, so every fold's curve costs a matrix product. Each row is judged by
 models of the other folds (`crossfit`): a node gets the curve if it beats the line and, where the
-line was left behind by a network too, unless that beats the curve. The network of the comparison
-is half as wide as one that is kept and is trained for as many epochs as the likelihood has in a
-fit: stopped early, it would itself be a smoother, and say nothing of what it could do.
+line was left behind by a network too, unless that beats the curve. Two that try have twice the
+luck: where only one of them beats the line, it has to do so more clearly. The network of the
+comparison is half as wide as one that is kept and is trained for as many epochs as the likelihood
+has in a fit: stopped early, it would itself be a smoother, and say nothing of what it could do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -22,6 +23,7 @@ from misscnf.fitting.basis import Basis, find_basis, fit_curve
 from misscnf.fitting.crossfit import CrossFit, Folds, cross_fit
 from misscnf.fitting.ensemble import EpochWatcher
 from misscnf.fitting.gain import Gain
+from misscnf.fitting.ladder import ERRORS_ALONE, ERRORS_TO_BEAT
 from misscnf.fitting.particles import Particles
 from misscnf.fitting.settings import Settings, Shape
 from misscnf.graph import CausalGraph
@@ -93,25 +95,24 @@ def choose_curves(
     graph: CausalGraph,
     domains: Sequence[Domain],
     rows: tuple[Tensor, Tensor],
-    networks: Collection[int],
+    networks: Mapping[int, Gain] | None,
     settings: Settings,
     seed: int,
-    errors_to_beat: float,
     watch: EpochWatcher | None = None,
-) -> dict[int, Gaussian]:
-    """Returns the nodes that get a curve, and its fit to the rows that show their family.
+) -> tuple[dict[int, Gaussian], frozenset[int]]:
+    """Returns curves, fitted to rows that show their family, and the nodes that keep a network.
 
     Arguments:
         graph: The causal graph.
         domains: The domain of each node.
         rows: All rows.
-        networks: The nodes for which a network beats the line.
+        networks: The nodes for which a network beats the line, and by how much; None if no network
+            was tried.
         settings: How networks are trained.
         seed: Where randomness starts.
-        errors_to_beat: By how many standard errors a richer mean has to win.
         watch: Called after each epoch.
     """
-    chosen = {}
+    chosen, left = {}, set(networks or ())
     for node, parents in enumerate(graph.parents):
         if not parents or domains[node].discrete:
             continue
@@ -125,14 +126,18 @@ def choose_curves(
         basis = find_basis(features, y, len(rows[0]), seen, generator)
         if basis is None:
             continue
-        if _curve_gain(family, basis, seed).ratio < errors_to_beat:
+        of_network = (networks or {}).get(node)
+        agreed = networks is None or of_network is not None
+        if _curve_gain(family, basis, seed).ratio < (ERRORS_TO_BEAT if agreed else ERRORS_ALONE):
+            if of_network is not None and of_network.ratio < ERRORS_ALONE:
+                left.remove(node)  # a network that won by luck, since a curve does not see it
             continue
-        if node in networks:
-            gain = _network_gain(family, basis, settings, seed, watch)
-            if gain.ratio > errors_to_beat:
+        if of_network is not None:
+            if _network_gain(family, basis, settings, seed, watch).ratio > ERRORS_TO_BEAT:
                 continue
+            left.remove(node)
         chosen[node] = fit_curve(basis, family.domains[:-1], x, y)
-    return chosen
+    return chosen, frozenset(left)
 
 
 def _curve_gain(family: _Family, basis: Basis, seed: int) -> Gain:

@@ -28,8 +28,8 @@ from misscnf.fitting.bend import bend_noise
 from misscnf.fitting.checkpoint import Checkpoint, fingerprint
 from misscnf.fitting.crossfit import COMPLETIONS, some_rows
 from misscnf.fitting.curves import choose_curves
+from misscnf.fitting.gain import Gain
 from misscnf.fitting.ladder import (
-    ERRORS_TO_BEAT,
     Pair,
     Rung,
     build_model,
@@ -152,11 +152,13 @@ class _Task:
         history = Trainer(model, train, held_out, settings, self.seed, kept).run(self.watch)
         return model.double().cpu(), history
 
-    def networks(self, line: StructuralModel) -> tuple[frozenset[int], dict[str, Any] | None]:
+    def networks(
+        self, line: StructuralModel
+    ) -> tuple[dict[int, Gain] | None, dict[str, Any] | None]:
         """Returns the nodes that earn a network, and what it gains on rows that were left out."""
         if not self.many_held_out:
             logger.info("too few held-out rows (%d) to justify a network.", self.held_out)
-            return frozenset(), None
+            return None, None
         nodes, gain = choose_means(
             line, self.domains, self.everything, self.settings, self.seed, self.choosing
         )
@@ -167,10 +169,12 @@ class _Task:
         )
         return nodes, gain
 
-    def curves(self, networks: frozenset[int]) -> dict[int, Gaussian]:
-        """Returns the curves of the nodes that get one, given those that would get a network."""
+    def curves(
+        self, networks: Mapping[int, Gain] | None
+    ) -> tuple[dict[int, Gaussian], frozenset[int]]:
+        """Returns the curves of the nodes that get one, and the nodes that keep a network."""
         if not self.settings.curves or self.settings.shape.kind != "gaussian":
-            return {}
+            return {}, frozenset(networks or ())
         return choose_curves(
             self.graph,
             self.domains,
@@ -178,7 +182,6 @@ class _Task:
             networks,
             self.settings,
             self.seed,
-            ERRORS_TO_BEAT,
             self.choosing,
         )
 
@@ -274,9 +277,8 @@ def _all_networks(task: _Task) -> Fitted:
 def _bent_means(task: _Task) -> Fitted:
     """Gives curves and networks to the nodes that earn one."""
     linear = task.only_line()
-    nodes, comparison = task.networks(linear.model)
-    curves = task.curves(nodes)
-    networks = nodes - curves.keys()
+    asked, comparison = task.networks(linear.model)
+    curves, networks = task.curves(asked)
     if not networks and not curves:
         logger.info("no node asks for more than a line: the linear model is used.")
         return replace(linear, comparison=comparison)

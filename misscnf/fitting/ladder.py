@@ -8,9 +8,9 @@ Everything starts as the linear model. First every node asks for a network of th
 logits, where it is discrete); where a curve of few waves does as well, it gets that (`curves`).
 Once these are trained, nodes whose noise looks odd (`noise`) ask
 for a network of the scale, for a spline, or for both. Rows that were left out decide each time
-(`crossfit`), a richer rung having to beat a plainer one by 1.5 standard errors. Of noise only rows
-that show the node itself can tell: where it is inferred from a child, odd noise and a wrong curve
-of the child look alike.
+(`crossfit`), a richer rung having to beat a plainer one by 1.5 standard errors, or by 2.5 where
+another that could say as much does not. Of noise only rows that show the node itself can tell:
+where it is inferred from a child, odd noise and a wrong curve of the child look alike.
 """
 
 from __future__ import annotations
@@ -36,11 +36,21 @@ from misscnf.fitting.settings import Settings, Shape
 from misscnf.graph import CausalGraph
 from misscnf.structural import StructuralModel
 
-__all__ = ["ERRORS_TO_BEAT", "Rung", "Pair", "build_model", "choose_means", "choose_noise"]
+__all__ = [
+    "ERRORS_TO_BEAT",
+    "ERRORS_ALONE",
+    "Rung",
+    "Pair",
+    "build_model",
+    "choose_means",
+    "choose_noise",
+]
 
-ERRORS_TO_BEAT, ERRORS_OF_NOISE = 1.5, 2.5
-"""Standard errors by which a mean and a noise must win. Of three richer noises one wins by luck
-more often, and trains everything once more."""
+ERRORS_TO_BEAT, ERRORS_ALONE = 1.5, 2.5
+"""Standard errors by which a mean must beat the line: one that both a network and a curve ask for,
+and one that only one of the two asks for."""
+ERRORS_OF_NOISE = 2.5
+"""Of three richer noises one wins by luck more often, and trains everything once more."""
 ODD = 1e-3
 """How unlikely the noise of a node must be to ask for a richer one. A false alarm costs time only.
 They are more than one in a thousand in tables of a few hundred rows, and where a node is inferred
@@ -125,8 +135,8 @@ def choose_means(
     settings: Settings,
     seed: int,
     watch: EpochWatcher | None = None,
-) -> tuple[frozenset[int], dict[str, Any]]:
-    """Returns which nodes earn a network, and what it gains.
+) -> tuple[dict[int, Gain], dict[str, Any]]:
+    """Returns the nodes that earn a network with its gain over the line, and those of all nodes.
 
     Completions by the line favour the line a little where much is hidden; completions by a
     network would favour that network, and cost a fit.
@@ -154,7 +164,7 @@ def choose_means(
     nodes = crossed.choose(ERRORS_TO_BEAT)
     gain = crossed.gain(nodes or every, frozenset())
     by_node = {i: crossed.gain(nodes | {i}, nodes - {i}) for i in sorted(every)}
-    return nodes, {
+    return {i: by_node[i] for i in sorted(nodes)}, {
         **gain.to_dict(),
         "nodes": {graph.nodes[i]: found.to_dict() for i, found in by_node.items()},
     }
