@@ -120,7 +120,7 @@ def gaussian_process(x, y, at, hyper, noise):
     """Mean and deviation of a curve at some places, given rows (n, f) and values (n,).
 
     A line that is as good as free, bumps and products; `hyper` holds the amplitude, f length
-    scales and f bends, whatever follows.
+    scales and f bends, whatever follows. The noise is one number, or one for each row.
     """
     features = x.shape[1]
     amplitude, reach, bend = hyper[0], hyper[1 : 1 + features], hyper[1 + features :][:features]

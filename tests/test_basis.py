@@ -1,5 +1,6 @@
 """Curves as stiff as the evidence asks: against exact Gaussian processes, and by their units."""
 
+import numpy as np
 import pytest
 import torch
 from oracles import gaussian_process
@@ -16,16 +17,17 @@ FORMS = {
 }
 
 
-def rows_of(form, rows=400, noise=0.3, seed=0):
+def rows_of(form, rows=400, noise=0.3, seed=0, slope=0.0):
+    """Noise of the scale exp(slope · first feature)."""
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(rows, 2 if form == "bowl of two" else 1, generator=generator)
-    y = FORMS[form](x) + noise * torch.randn(rows, generator=generator)
-    return x, y
+    scale = noise * torch.exp(slope * x[:, 0])
+    return x, FORMS[form](x) + scale * torch.randn(rows, generator=generator)
 
 
-def basis_of(x, y, rows=None, seen=None):
+def basis_of(x, y, rows=None, seen=None, scale=None):
     generator = torch.Generator().manual_seed(1)
-    return find_basis(x, y, rows or len(y), seen or len(y), generator)
+    return find_basis(x, y, rows or len(y), seen or len(y), generator, scale)
 
 
 def fitted(form, **options):
@@ -34,12 +36,14 @@ def fitted(form, **options):
     return basis, fit_curve(basis, (CONTINUOUS,) * x.shape[1], x, y), x, y
 
 
+@pytest.mark.parametrize("slope", [0.0, 1.0], ids=["noise of one size", "of many sizes"])
 @pytest.mark.parametrize(("least", "share"), [(1e-5, 0.002), (0.05, 0.05)])
 @pytest.mark.parametrize("form", FORMS)
-def test_the_curve_is_the_mean_of_the_exact_process(form, least, share, monkeypatch):
+def test_the_curve_is_the_mean_of_the_exact_process(form, least, share, slope, monkeypatch):
     """With the same length scales, amplitude and noise, and a line that is as good as free. Waves
     of which rows know next to nothing matter next to nothing, in the middle nine tenths of them:
-    in units of the noise, a five-hundredth with almost all waves, a twentieth with those kept."""
+    in units of the noise there, a five-hundredth with almost all waves, a twentieth with those
+    kept."""
     monkeypatch.setattr(basis_home, "BEYOND", 0)  # an exact process does not go on straight
     monkeypatch.setattr(basis_home, "LEAST_INFORMATION", least)
     found, maximise = [], evidence_home._maximise
@@ -47,14 +51,32 @@ def test_the_curve_is_the_mean_of_the_exact_process(form, least, share, monkeypa
         evidence_home, "_maximise", lambda *rows: found.append(maximise(*rows)) or found[0]
     )
     monkeypatch.setattr(evidence_home, "WIDE", 0.0)
-    x, y = rows_of(form)
-    basis = basis_of(x, y)
-    curve = fit_curve(basis, (CONTINUOUS,) * x.shape[1], x, y)
-    middle = x[(x.abs() < 1.64).all(1)]
-    wanted, _ = gaussian_process(x, y, middle, found[0][0].exp(), basis.noise)
+    x, y = rows_of(form, slope=slope)
+    scale = torch.exp(slope * x[:, 0])
+    basis = basis_of(x, y, scale=scale)
+    curve = fit_curve(basis, (CONTINUOUS,) * x.shape[1], x, y, scale**-2.0)
+    inner = (x.abs() < 1.64).all(1)
+    wanted, _ = gaussian_process(x, y, x[inner], found[0][0].exp(), basis.noise * scale)
     with torch.no_grad():
-        gap = (curve.mean(middle)[:, 0] - wanted).abs()
+        gap = (curve.mean(x[inner])[:, 0] - wanted).abs() / scale[inner]
     assert gap.max() < share * basis.noise
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_with_all_rows_as_centres_the_evidence_is_that_of_the_process(form):
+    x, y = rows_of(form, rows=60, slope=1.0)
+    scale, features = torch.exp(x[:, 0]), x.shape[1]
+    theta = torch.tensor([0.7, *[0.9] * features, *[0.5] * features, 0.3]).log()
+    prior = evidence_home.Prior(theta, features)
+    line, products = evidence_home.line_of(x), evidence_home.products_of(x, x) * prior.spreads()
+    bumps = prior.amplitude**2 * evidence_home.bumps_of(x, x, prior.reach)
+    covariance = 9.0 * line @ line.T + bumps + products @ products.T
+    covariance = covariance + (prior.noise * scale).square().diag()
+    law = torch.distributions.MultivariateNormal(torch.zeros(len(y)), covariance)
+    wanted = -law.log_prob(y) - 0.5 * len(y) * np.log(2 * np.pi)
+    wanted = wanted + evidence_home._surprise(theta, features)
+    found = evidence_home._cost(theta, x, y, x, scale)
+    assert float(found) == pytest.approx(float(wanted), abs=0.01)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -83,7 +83,12 @@ class Basis:
 
 @torch.no_grad()
 def find_basis(
-    x: Tensor, y: Tensor, rows: int, seen: int, generator: torch.Generator
+    x: Tensor,
+    y: Tensor,
+    rows: int,
+    seen: int,
+    generator: torch.Generator,
+    scale: Tensor | None = None,
 ) -> Basis | None:
     """Returns what a curve of y should rest on; None where a line says it all or it is too narrow.
 
@@ -93,21 +98,24 @@ def find_basis(
         rows: The rows of the whole table, N.
         seen: The rows that show y, with all features or not.
         generator: Where the centres come from.
+        scale: What the noise of each row is times as large as the basis says, (n,); None for one.
     """
+    scale = torch.ones_like(y) if scale is None else scale
     order = torch.randperm(len(x), generator=generator)
-    some = x[order[:MOST_ROWS]]
-    prior = choose_prior(some, y[order[:MOST_ROWS]], x[order[:CENTRES]].unique(dim=0))
+    few = order[:MOST_ROWS]
+    some = x[few]
+    prior = choose_prior(some, y[few], x[order[:CENTRES]].unique(dim=0), scale[few])
     if bool((prior.reach < NARROWEST)[_many_valued(some)].any()):
         return None
     noise = float(prior.noise)
     enough = LEAST_INFORMATION * noise**2 / (seen * float(prior.amplitude) ** 2)
-    spread = _spread(some / prior.reach, enough)
+    spread = _spread(some / prior.reach, enough * scale[few].square())
     if len(spread) > MOST_CENTRES:
         return None
     z, edges = some[spread], _edges(x, prior.reach)
     projection = _deviations(prior, z)
     forms = _forms(x, x.clamp(edges[0], edges[1]), z, prior.reach) @ projection
-    line = line_of(x)
+    forms, line, y = forms / scale[:, None], line_of(x) / scale[:, None], y / scale
     root = torch.linalg.cholesky(line.T @ line + JITTER * torch.eye(line.shape[1]).to(line))
     tilt = torch.cholesky_solve(line.T @ forms, root)
     forms = forms - line @ tilt
@@ -130,17 +138,17 @@ def _many_valued(x: Tensor) -> Tensor:
     return x.sort(0).values.diff(dim=0).ne(0).sum(0) > 1
 
 
-def _spread(x: Tensor, enough: float) -> list[int]:
-    """Returns rows whose bumps say, up to a variance, all that those of all rows say.
+def _spread(x: Tensor, enough: Tensor) -> list[int]:
+    """Returns rows whose bumps say, up to a variance at each, all that those of all rows say.
 
     Pivoted Cholesky factors: the next centre is where the last ones know least.
     """
-    unsaid = torch.ones_like(x[:, 0])
+    unsaid, enough = torch.ones_like(x[:, 0]), enough.clamp(min=ROUNDING)
     factors: list[Tensor] = []
     chosen: list[int] = []
     while len(chosen) <= MOST_CENTRES:
-        pivot = int(unsaid.argmax())
-        if float(unsaid[pivot]) < max(enough, ROUNDING):
+        pivot = int((unsaid / enough).argmax())
+        if bool(unsaid[pivot] < enough[pivot]):
             break
         column = torch.exp(-0.5 * (x - x[pivot]).square().sum(1))
         for factor in factors:

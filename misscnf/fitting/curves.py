@@ -30,7 +30,7 @@ from misscnf.graph import CausalGraph
 from misscnf.mechanisms import Gaussian, Mechanism
 from misscnf.structural import StructuralModel
 
-__all__ = ["choose_curves"]
+__all__ = ["choose_curves", "sharpen_curve"]
 
 FEWEST_SHOWN = 30
 """Fewer rows that show a family say too little of how it bends."""
@@ -138,6 +138,43 @@ def choose_curves(
             left.remove(node)
         chosen[node] = fit_curve(basis, family.domains[:-1], x, y)
     return chosen, frozenset(left)
+
+
+def sharpen_curve(
+    graph: CausalGraph,
+    mechanism: Gaussian,
+    domains: Sequence[Domain],
+    rows: tuple[Tensor, Tensor],
+    node: int,
+    seed: int,
+) -> Gaussian:
+    """Returns a mechanism with the same network of the scale, its curve chosen anew for that.
+
+    A stiffness that was chosen for noise of one size is too high where there is less of it.
+
+    Arguments:
+        graph: The causal graph.
+        mechanism: A curve with a network of the scale.
+        domains: The domain of each node.
+        rows: All rows.
+        node: Whose mechanism it is.
+        seed: Where randomness starts.
+    """
+    family = _Family.of(graph, domains, rows, node)
+    x, y = family.pair
+    with torch.no_grad():
+        log_scale = mechanism.location_and_log_scale(x)[1]
+    scale = torch.exp(log_scale - log_scale.mean())
+    features, seen = mechanism.mean.encoding(x), int(rows[1][:, node].sum())
+    generator = derive_generator(seed, "centres", node)
+    basis = find_basis(features, y, len(rows[0]), seen, generator, scale)
+    if basis is None:
+        return mechanism
+    curve = fit_curve(basis, family.domains[:-1], x, y, scale**-2.0)
+    found = Gaussian(**(mechanism.spec() | {"mean_curve": basis.size})).double()
+    found.mean.load_state_dict(curve.mean.state_dict())
+    found.log_scale.load_state_dict(mechanism.log_scale.state_dict())
+    return found
 
 
 def _curve_gain(family: _Family, basis: Basis, seed: int) -> Gain:

@@ -1,13 +1,14 @@
 r"""How stiff a curve is: the evidence chooses, from the rows that show a family whole.
 
-Of y = b + W x + c(x) + σ u, with c a Gaussian process,
+Of y = b + W x + c(x) + σ s u, with c a Gaussian process and s known for each row (one, unless a
+network has learned it),
 
     Cov[c(x), c(x')] = a² exp(−½ Σ_j (x_j − x'_j)² / ℓ_j²) + (Σ_j β_j² x_j x'_j)²,
 
 the amplitude a, the length scales ℓ, the bends β and σ maximise the marginal likelihood, M of the
 rows standing as centres z for the first term,
 
-    log N(y; 0, Φ Φᵀ + σ² I) − (N a² − |Φ_c|²) / 2σ²,
+    log N(y; 0, Φ Φᵀ + σ² S²) − Σ_i (a² − |Φ_c,i|²) / 2 σ² s_i²,
 
 the last part being the price of what M centres cannot say (Titsias 2009). Φ_c holds the waves
 a K_xz K_zz^(−1/2), and Φ the line and the products x_i x_j beside them. Long length scales are
@@ -85,24 +86,25 @@ def products_of(x: Tensor, inside: Tensor) -> Tensor:
     return straight_products(x, inside) if x.shape[1] <= MOST_BENT else x[:, :0]
 
 
-def choose_prior(x: Tensor, y: Tensor, z: Tensor) -> Prior:
+def choose_prior(x: Tensor, y: Tensor, z: Tensor, scale: Tensor) -> Prior:
     """Returns what the evidence favours; narrow bumps have to be worth it.
 
     Arguments:
         x: Features (n, f).
         y: (n,)
         z: Centres (M, f).
+        scale: s (n,).
     """
-    theta, evidence = _maximise(x, y, z)
+    theta, evidence = _maximise(x, y, z, scale)
     prior = Prior(theta, x.shape[1])
     if bool((prior.reach >= WIDE).all()):
         return prior
-    wide, its_evidence = _maximise(x, y, z, narrowest=WIDE)
+    wide, its_evidence = _maximise(x, y, z, scale, narrowest=WIDE)
     return prior if evidence > its_evidence + WORTH else Prior(wide, x.shape[1])
 
 
 def _maximise(
-    x: Tensor, y: Tensor, z: Tensor, narrowest: float = BOUNDS["reach"][0]
+    x: Tensor, y: Tensor, z: Tensor, scale: Tensor, narrowest: float = BOUNDS["reach"][0]
 ) -> tuple[Tensor, float]:
     """Returns where the evidence is highest, and its value, with no bump narrower than asked."""
     names = np.repeat(list(START), _sizes(x.shape[1]))
@@ -111,7 +113,7 @@ def _maximise(
     def cost(theta: np.ndarray) -> tuple[float, np.ndarray]:
         with torch.enable_grad():
             at = torch.tensor(theta, requires_grad=True)
-            value = _cost(at, x, y, z)
+            value = _cost(at, x, y, z, scale)
             (slope,) = torch.autograd.grad(value, at)
         return float(value.detach()), slope.numpy()
 
@@ -126,7 +128,7 @@ def _maximise(
     return torch.tensor(found.x), -float(found.fun)
 
 
-def _cost(theta: Tensor, x: Tensor, y: Tensor, z: Tensor) -> Tensor:
+def _cost(theta: Tensor, x: Tensor, y: Tensor, z: Tensor, scale: Tensor) -> Tensor:
     """Returns minus the evidence at some logarithms of amplitude, reach, bend and noise."""
     prior = Prior(theta, x.shape[1])
     eye = torch.eye(len(z), dtype=x.dtype)
@@ -134,14 +136,15 @@ def _cost(theta: Tensor, x: Tensor, y: Tensor, z: Tensor) -> Tensor:
     bumps = bumps_of(z, x, prior.reach)
     waves = prior.amplitude * torch.linalg.solve_triangular(root, bumps, upper=False).T
     products = products_of(x, x) * prior.spreads()
-    phi = torch.cat([LINE_SPREAD * line_of(x), waves, products], 1) / prior.noise
-    target = y / prior.noise
+    noise = prior.noise * scale
+    phi = torch.cat([LINE_SPREAD * line_of(x), waves, products], 1) / noise[:, None]
+    target = y / noise
     inner = torch.linalg.cholesky(phi.T @ phi + torch.eye(phi.shape[1], dtype=x.dtype))
     found = torch.linalg.solve_triangular(inner, (phi.T @ target)[:, None], upper=False)
     fit = 0.5 * (target @ target - found.square().sum())
-    size = inner.diagonal().log().sum() + len(y) * prior.noise.log()
-    unsaid = 0.5 * (len(y) * prior.amplitude.square() - waves.square().sum())
-    return fit + size + unsaid / prior.noise.square() + _surprise(theta, x.shape[1])
+    size = inner.diagonal().log().sum() + noise.log().sum()
+    unsaid = 0.5 * ((prior.amplitude.square() - waves.square().sum(1)) / noise.square()).sum()
+    return fit + size + unsaid + _surprise(theta, x.shape[1])
 
 
 def _surprise(theta: Tensor, features: int) -> Tensor:

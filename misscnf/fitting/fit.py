@@ -27,7 +27,7 @@ from misscnf.errors import InputError
 from misscnf.fitting.bend import bend_noise
 from misscnf.fitting.checkpoint import Checkpoint, fingerprint
 from misscnf.fitting.crossfit import COMPLETIONS, some_rows
-from misscnf.fitting.curves import choose_curves
+from misscnf.fitting.curves import choose_curves, sharpen_curve
 from misscnf.fitting.gain import Gain
 from misscnf.fitting.ladder import (
     Pair,
@@ -185,6 +185,19 @@ class _Task:
             self.choosing,
         )
 
+    def sharpen(
+        self, model: StructuralModel, rungs: Sequence[Rung]
+    ) -> tuple[StructuralModel, tuple[Rung, ...]]:
+        """Chooses the curves beside networks of the scale anew, now that these are known."""
+        mechanisms, rungs = [model.mechanism(i) for i in range(len(self.graph))], list(rungs)
+        rows = some_rows(self.everything, self.seed)
+        for i, rung in enumerate(rungs):
+            law = mechanisms[i]
+            if rung.scale and rung.curve and isinstance(law, Gaussian):
+                law = sharpen_curve(self.graph, law, self.domains, rows, i, self.seed)
+                mechanisms[i], rungs[i] = law, replace(rung, curve=_curve_size(law))
+        return StructuralModel(self.graph, mechanisms), tuple(rungs)
+
     def settle(self, model: StructuralModel) -> int:
         """Moves lines and curves to the maximum of the likelihood; returns the rounds it took."""
         return settle(model, self.everything, self.seed, self._settling)
@@ -313,12 +326,13 @@ def _with_richer_noise(task: _Task, fitted: Fitted) -> Fitted:
         for i, rung in enumerate(fitted.rungs)
     )
     model, history = task.train_rungs(rungs, fitted.model, "noise")
-    task.settle(model)
     if any(rung.scale and not (rung.mean or rung.noise) for rung in rungs):
-        # a scale takes what a mean that had not settled leaves, and hides it from the training
-        model, later = task.train_on(model, "scale")
+        # in training a scale takes what a mean that is off leaves, and hides it
+        model, rungs = task.sharpen(model, rungs)
         task.settle(model)
+        model, later = task.train_on(model, "scale")
         history = _after(history, later)
+    task.settle(model)
     before = [] if fitted.chosen == "linear" else fitted.history
     return Fitted(model, _after(before, history), rungs, fitted.comparison)
 
