@@ -65,28 +65,30 @@ def test_a_network_keeps_what_bumps_of_one_width_say_badly():
 
 
 @pytest.mark.parametrize(
-    ("curve", "network", "chosen"),
+    ("curve", "network", "chosen", "of_few_rows"),
     [
-        (2.0, None, "curve"),
-        (2.0, 0.0, "line"),
-        (3.0, 0.0, "curve"),
-        (1.0, 2.0, "line"),
-        (1.0, 3.0, "network"),
-        (2.0, 2.0, "curve"),
+        (2.0, None, "curve", "curve"),
+        (2.0, 0.0, "line", "curve"),
+        (3.0, 0.0, "curve", "curve"),
+        (1.0, 2.0, "line", "network"),
+        (1.0, 3.0, "network", "network"),
+        (2.0, 2.0, "curve", "curve"),
     ],
 )
 def test_one_that_beats_the_line_alone_has_to_do_so_more_clearly(
-    curve, network, chosen, monkeypatch
+    curve, network, chosen, of_few_rows, monkeypatch
 ):
     """Standard errors of curve and network over the line; None if no network was tried, 0 if none
-    was chosen. Where both are, the network does not beat the curve."""
+    was chosen. Where both are, the network does not beat the curve. Few rows are poor
+    witnesses."""
     monkeypatch.setattr(curves_home, "_curve_gain", lambda *_: Gain(curve, 1.0))
     monkeypatch.setattr(curves_home, "_network_gain", lambda *_: Gain(0.0, 1.0))
     networks = None if network is None else {1: Gain(network, 1.0)} if network else {}
-    df = table(300)
-    df["c"] = np.nan  # so that b alone is asked
-    curves, left = choose_curves(GRAPH, (CONTINUOUS,) * 3, pair(df), networks, SETTINGS, 0)
-    assert ("curve" if curves else "network" if left else "line") == chosen
+    for rows, wanted in ((1000, chosen), (300, of_few_rows)):
+        df = table(rows)
+        df["c"] = np.nan  # so that b alone is asked
+        curves, left = choose_curves(GRAPH, (CONTINUOUS,) * 3, pair(df), networks, SETTINGS, 0)
+        assert ("curve" if curves else "network" if left else "line") == wanted
 
 
 def test_few_whole_families_do_not_choose_for_many_broken_ones():

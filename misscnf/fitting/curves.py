@@ -4,9 +4,10 @@ A curve whose stiffness the evidence chose (`evidence`) stands between the line 
 is solved for, not trained, so every fold's curve costs a matrix product. Each row is judged by
 models of the other folds (`crossfit`): a node gets the curve if it beats the line and, where the
 line was left behind by a network too, unless that beats the curve. Two that try have twice the
-luck: where only one of them beats the line, it has to do so more clearly. The network of the
-comparison is half as wide as one that is kept and is trained for as many epochs as the likelihood
-has in a fit: stopped early, it would itself be a smoother, and say nothing of what it could do.
+luck: where only one of them beats the line, it has to do so more clearly, if the rows are so many
+that the other could have seen what it sees. The network of the comparison is half as wide as one
+that is kept and is trained for as many epochs as the likelihood has in a fit: stopped early, it
+would itself be a smoother, and say nothing of what it could do.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ __all__ = ["choose_curves", "sharpen_curve"]
 
 FEWEST_SHOWN = 30
 """Fewer rows that show a family say too little of how it bends."""
+MANY_SHOWN = 1000
+"""With fewer a curve or a network may well miss what the other finds."""
 LEAST_SHARE = 0.25
 """Of the rows that show a node, those that show its family: where they are fewer, most of what the
 table knows of the node lies in the others, and they would choose for them."""
@@ -127,9 +130,10 @@ def choose_curves(
         if basis is None:
             continue
         of_network = (networks or {}).get(node)
+        alone = ERRORS_ALONE if len(y) >= MANY_SHOWN else ERRORS_TO_BEAT
         agreed = networks is None or of_network is not None
-        if _curve_gain(family, basis, seed).ratio < (ERRORS_TO_BEAT if agreed else ERRORS_ALONE):
-            if of_network is not None and of_network.ratio < ERRORS_ALONE:
+        if _curve_gain(family, basis, seed).ratio < (ERRORS_TO_BEAT if agreed else alone):
+            if of_network is not None and of_network.ratio < alone:
                 left.remove(node)  # a network that won by luck, since a curve does not see it
             continue
         if of_network is not None:

@@ -9,7 +9,7 @@ logits, where it is discrete); where a curve of few waves does as well, it gets 
 Once these are trained, nodes whose noise looks odd (`noise`) ask
 for a network of the scale, for a spline, or for both. Rows that were left out decide each time
 (`crossfit`), a richer rung having to beat a plainer one by 1.5 standard errors, or by 2.5 where
-another that could say as much does not. Of noise only rows that show the node itself can tell:
+another that could see as much does not. Of noise only rows that show the node itself can tell:
 where it is inferred from a child, odd noise and a wrong curve of the child look alike.
 """
 
@@ -48,7 +48,7 @@ __all__ = [
 
 ERRORS_TO_BEAT, ERRORS_ALONE = 1.5, 2.5
 """Standard errors by which a mean must beat the line: one that both a network and a curve ask for,
-and one that only one of the two asks for."""
+and one that only one of the two asks for, in tables long enough for both to see it."""
 ERRORS_OF_NOISE = 2.5
 """Of three richer noises one wins by luck more often, and trains everything once more."""
 ODD = 1e-3
