@@ -3,7 +3,7 @@
 Two worlds, MAR at 60 %, 2,000 rows, 60 tables each: a chain of curved mechanisms (`chain_nlin`)
 and the clinic with columns of every kind. The question is the contrast of the treatment's 75th
 against its 25th percentile on the last node: x1 = ±0.6745 on x3, treated = 1 against 0 on the risk
-of recovery. Bars: 53 to 60 of 60 intervals hold the truth (a right method falls below 53 in 1.5 %
+of recovery. Bars: 53 to 60 of 60 intervals hold the truth (a right method falls below 53 in 1 %
 of runs), and their mean width is at most 1.4 times 3.92 standard deviations of the estimates.
 
     python benchmarks/interval_coverage.py [--world chain_nlin clinic] [--tables 60] [--jobs 2]

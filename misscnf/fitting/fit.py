@@ -159,15 +159,9 @@ class _Task:
         if not self.many_held_out:
             logger.info("too few held-out rows (%d) to justify a network.", self.held_out)
             return None, None
-        nodes, gain = choose_means(
+        return choose_means(
             line, self.domains, self.everything, self.settings, self.seed, self.choosing
         )
-        logger.info(
-            "networks gain %.4f ± %.4f nats a row over lines on rows that were left out.",
-            gain["gain"],
-            gain["standard_error"],
-        )
-        return nodes, gain
 
     def curves(
         self, networks: Mapping[int, Gain] | None
