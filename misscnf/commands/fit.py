@@ -122,16 +122,12 @@ def _cut(levels: str) -> str:
 def chosen_sentence(model: MissCNF) -> str:
     """Returns what was chosen, and by how much."""
     rich = [f"{name} ({rung})" for name, rung in model.rungs_.items() if rung != "line"]
+    nodes = f"{', '.join(rich)}, the rest lines"
     if model.comparison_ is None:
-        bent = (
-            f"{', '.join(rich)}, the rest lines" if model.curves_ else f"the {model.chosen_} model"
-        )
-        return f"fitted: {bent}"
+        return f"fitted: {nodes if model.curves_ else f'the {model.chosen_} model'}"
     gain, error = model.comparison_["gain"], model.comparison_["standard_error"]
     numbers = f"rows that were left out gain {gain:.3f} ± {error:.3f} nats a row by networks"
-    if not rich:
-        return f"fitted: the linear model was chosen; {numbers}"
-    return f"fitted: {', '.join(rich)}, the rest lines; {numbers}"
+    return f"fitted: {nodes if rich else 'the linear model was chosen'}; {numbers}"
 
 
 def _summary(model: MissCNF, frame: pd.DataFrame, out: str, seconds: float) -> dict[str, Any]:
