@@ -8,9 +8,9 @@ READY := $(VENV)/.ready
 
 setup: $(READY)
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml study/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]" -e ./study
 	touch $@
 
 demo: setup
@@ -55,22 +55,22 @@ screenshots: setup
 clean:
 	rm -rf $(VENV) build dist *.egg-info
 
-# The study's tables and figures, from the rows under results/ (suites without rows are skipped).
+# The study's tables and figures, from the rows under study/results/ (suites without rows are skipped).
 .PHONY: tables
 tables: setup
-	mkdir -p results/tables results/figures
+	mkdir -p study/results/tables study/results/figures
 	for metric in kl kl_exact ate cf; do \
-	  $(BIN)/misscnf bench table main --metric $$metric --format md > results/tables/main-$$metric.md && \
-	  $(BIN)/misscnf bench table main --metric $$metric --against published --format md \
-	    > results/tables/main-$$metric-against-published.md || exit 1; \
+	  $(BIN)/misscnf bench table main --store study/results --metric $$metric --format md > study/results/tables/main-$$metric.md && \
+	  $(BIN)/misscnf bench table main --store study/results --metric $$metric --against published --format md \
+	    > study/results/tables/main-$$metric-against-published.md || exit 1; \
 	done
 	for suite in main positivity mnar; do \
-	  test ! -f results/$$suite.csv || \
-	  { $(BIN)/misscnf bench table $$suite --metric kl --against published --format md \
-	      > results/tables/$$suite-kl-against-published.md && \
-	    $(BIN)/misscnf bench figure $$suite --preset auto --metric kl --out results/figures; } || exit 1; \
+	  test ! -f study/results/$$suite.csv || \
+	  { $(BIN)/misscnf bench table $$suite --store study/results --metric kl --against published --format md \
+	      > study/results/tables/$$suite-kl-against-published.md && \
+	    $(BIN)/misscnf bench figure $$suite --store study/results --preset auto --metric kl --out study/results/figures; } || exit 1; \
 	done
 	for store in as_run gaussian; do \
-	  $(BIN)/misscnf bench table main --store results/$$store --metric kl --against published --format md \
-	    > results/tables/$$store-kl-against-published.md || exit 1; \
+	  $(BIN)/misscnf bench table main --store study/results/$$store --metric kl --against published --format md \
+	    > study/results/tables/$$store-kl-against-published.md || exit 1; \
 	done

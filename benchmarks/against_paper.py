@@ -29,13 +29,12 @@ import argparse
 import math
 
 import pandas as pd
+from misscnf_study.metrics import floor_of_ate
+from misscnf_study.published import PRINTED_SCM, published
+from misscnf_study.store import Store
+from misscnf_study.worlds import MAIN, load_scm
 from report import finish
 from scipy.stats import gmean
-
-from misscnf.bench.metrics import floor_of_ate
-from misscnf.bench.published import PRINTED_SCM, published
-from misscnf.bench.scms import MAIN, load_scm
-from misscnf.bench.store import Store
 
 SETTING = ["scm", "mechanism", "rate"]
 LEAST_RATIO, MOST_RATIO, LEAST_CF, ABOVE_FLOOR = 0.02, 0.25, 44 / 48, 1.2

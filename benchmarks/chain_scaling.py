@@ -18,17 +18,17 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from misscnf_study.losses import ampute
+from misscnf_study.worlds import load_scm
 from report import fastest, finish, peak_memory
 
-from misscnf.bench.missingness import ampute
-from misscnf.bench.scms import load_scm
-from misscnf.domains import CONTINUOUS
+from misscnf.data.domains import CONTINUOUS
+from misscnf.data.table import IncompleteTable
 from misscnf.draws import derive_generator
-from misscnf.elimination import Plan
-from misscnf.fitting.loop import Rows, Trainer
 from misscnf.fitting.settings import Settings, Shape
-from misscnf.likelihood import observed_log_prob
-from misscnf.table import IncompleteTable
+from misscnf.fitting.train.loop import Rows, Trainer
+from misscnf.inference.elimination import Plan
+from misscnf.inference.likelihood import observed_log_prob
 
 ROWS = 4096
 SIZES = (4, 8, 16, 32, 64, 128, 256, 512, 1024)

@@ -11,11 +11,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from misscnf_study.data import make_data
 from report import finish
 
-from misscnf.bench.data import make_data
-from misscnf.check import check
-from misscnf.check.little import little_test
+from misscnf.identification import check
+from misscnf.identification.little import little_test
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "check"))
 

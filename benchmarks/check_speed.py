@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from report import finish, peak_memory
 
-from misscnf.check import check
 from misscnf.graph import CausalGraph
+from misscnf.identification import check
 
 ROWS, NODES, ALWAYS = 100_000, 50, 5
 SECONDS, MEGABYTES = 30.0, 2048.0

@@ -16,11 +16,11 @@ import time
 
 import pandas as pd
 import torch
+from misscnf_study.data import make_data
 from report import finish
 
 from misscnf import MissCNF
-from misscnf.bench.data import make_data
-from misscnf.fitting.ladder import SCALE_HIDDEN
+from misscnf.fitting.select.forms import SCALE_HIDDEN
 from misscnf.fitting.settings import Shape
 from misscnf.graph import CausalGraph
 

@@ -25,12 +25,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import torch
+from misscnf_study.data import Tables, make_data
+from misscnf_study.rivals import DiffPuter, Imputer, Kpi, Mean, Miracle
+from misscnf_study.rivals.diffputer import PRESETS
+from misscnf_study.worlds import load_scm
 from report import finish, peak_memory
-
-from misscnf.bench.data import Tables, make_data
-from misscnf.bench.imputers import DiffPuter, Imputer, Kpi, Mean, Miracle
-from misscnf.bench.imputers.diffputer import PRESETS
-from misscnf.bench.scms import load_scm
 
 WORLDS = ("chain_nlin", "triangle_nlin")
 RATE = 0.6

@@ -22,18 +22,18 @@ import argparse
 
 import pandas as pd
 import torch
+from misscnf_study.data import make_data
+from misscnf_study.store import Store
+from misscnf_study.worlds import MAIN, load_scm
 from report import finish
 from scipy.stats import gmean
 from torch import Tensor
 
-from misscnf.bench.data import make_data
-from misscnf.bench.scms import MAIN, load_scm
-from misscnf.bench.store import Store
 from misscnf.draws import derive_generator
-from misscnf.fitting.one_step import measure_information
-from misscnf.fitting.particles import Particles
+from misscnf.fitting.completions import Particles
+from misscnf.fitting.solve.sandwich import measure_information
 from misscnf.mechanisms import Gaussian
-from misscnf.structural import StructuralModel
+from misscnf.model import StructuralModel
 
 LIMIT = 1.25
 TIMES_COMPLETE = {0.3: 2.0, 0.6: 5.0}

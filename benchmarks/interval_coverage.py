@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 import torch
 from joblib import Parallel, delayed
+from misscnf_study.losses import ampute
+from misscnf_study.worlds import load_scm
 from report import finish
 
 from misscnf import MissCNF
-from misscnf.bench.missingness import ampute
-from misscnf.bench.scms import load_scm
 from misscnf.draws import derive_generator
 
 ROWS, LEVEL = 2000, 0.95

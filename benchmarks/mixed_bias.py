@@ -21,13 +21,13 @@ from pathlib import Path
 import numpy as np
 import torch
 from joblib import Parallel, delayed
+from misscnf_study.losses import ampute
+from misscnf_study.worlds import load_scm
+from misscnf_study.worlds.clinic import EDGES
+from misscnf_study.worlds.world import World
 from report import finish
 
 from misscnf import CausalGraph, MissCNF
-from misscnf.bench.missingness import ampute
-from misscnf.bench.scms import load_scm
-from misscnf.bench.scms.clinic import EDGES
-from misscnf.bench.scms.world import World
 from misscnf.draws import derive_generator
 
 DRAWS = 100_000

@@ -12,7 +12,7 @@ from __future__ import annotations
 from report import finish
 
 from misscnf import MissCNF
-from misscnf.nhefs import OUTCOME, TREATMENT, hide_more, load_nhefs, nhefs_graph
+from misscnf.data.nhefs import OUTCOME, TREATMENT, hide_more, load_nhefs, nhefs_graph
 
 SEEDS = range(5)
 RANGE = (3.0, 4.0)

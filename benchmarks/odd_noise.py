@@ -15,11 +15,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from misscnf_study.data import make_data
 from report import finish
 
 from misscnf import MissCNF
-from misscnf.bench.data import make_data
-from misscnf.fitting.ladder import SCALE_HIDDEN
+from misscnf.fitting.select.forms import SCALE_HIDDEN
 from misscnf.fitting.settings import Shape
 
 WORLDS = ("simpson_nlin", "heteroscedastic", "bimodal")

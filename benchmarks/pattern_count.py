@@ -12,10 +12,10 @@ import itertools
 import torch
 from report import fastest, finish
 
-from misscnf.domains import CONTINUOUS
+from misscnf.data.domains import CONTINUOUS
 from misscnf.draws import derive_generator
-from misscnf.fitting.loop import Rows, Trainer
 from misscnf.fitting.settings import Settings, Shape
+from misscnf.fitting.train.loop import Rows, Trainer
 from misscnf.graph import CausalGraph
 
 ROWS, NODES, SHARE = 20_000, 20, 0.3

@@ -17,9 +17,8 @@ import argparse
 from pathlib import Path
 
 import pandas as pd
+from misscnf_study.store import Store
 from report import finish
-
-from misscnf.bench.store import Store
 
 MOST_TIMES, MOST_OUTSIDE = 2.0, 0.05
 

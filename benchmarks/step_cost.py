@@ -23,22 +23,22 @@ import logging
 from dataclasses import replace
 
 import torch
+from misscnf_study.losses import ampute
+from misscnf_study.worlds import load_scm
 from report import fastest, finish
 from torch import Tensor
 
-from misscnf.bench.missingness import ampute
-from misscnf.bench.scms import load_scm
-from misscnf.domains import CONTINUOUS
+from misscnf.data.domains import CONTINUOUS
+from misscnf.data.table import IncompleteTable
 from misscnf.draws import derive_generator
-from misscnf.elimination import Plan
-from misscnf.fitting.ladder import build_model
-from misscnf.fitting.line import fit_line
-from misscnf.fitting.loop import Rows, Trainer
-from misscnf.fitting.objective import fisher_gradient
+from misscnf.fitting.select.forms import build_model
 from misscnf.fitting.settings import Settings, Shape
-from misscnf.likelihood import ALGORITHM_1, EVALUATION, observed_log_prob
-from misscnf.structural import StructuralModel
-from misscnf.table import IncompleteTable
+from misscnf.fitting.solve.generalised_linear import fit_line
+from misscnf.fitting.train.loop import Rows, Trainer
+from misscnf.fitting.train.objective import fisher_gradient
+from misscnf.inference.elimination import Plan
+from misscnf.inference.likelihood import ALGORITHM_1, EVALUATION, observed_log_prob
+from misscnf.model import StructuralModel
 
 ROWS = 4096
 BATCHES = 12

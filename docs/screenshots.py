@@ -16,7 +16,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, sync_playwright
 
 from misscnf import MissCNF
-from misscnf.nhefs import OUTCOME, TREATMENT, load_nhefs, nhefs_graph
+from misscnf.data.nhefs import OUTCOME, TREATMENT, load_nhefs, nhefs_graph
 from misscnf.report import write_report
 
 HERE = Path(__file__).parent

@@ -10,19 +10,17 @@ Each name is imported when it is first used, so that `misscnf --help` need not w
 """
 
 import importlib
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from misscnf.check import check
-    from misscnf.effects import Effect
+    from misscnf.data.table import IncompleteTable
     from misscnf.errors import InputError, ModelFileError
-    from misscnf.estimator import MissCNF
+    from misscnf.estimators.imputer import MissCNFImputer
+    from misscnf.estimators.misscnf import MissCNF
     from misscnf.graph import CausalGraph
-    from misscnf.imputer import MissCNFImputer
-    from misscnf.pooling import Pooled, pool
-    from misscnf.table import IncompleteTable
+    from misscnf.identification import check
+    from misscnf.queries.effects import Effect
+    from misscnf.queries.pooling import Pooled, pool
 
 __version__ = "0.1.0"
 __all__ = [
@@ -39,14 +37,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "MissCNF": "misscnf.estimator",
-    "MissCNFImputer": "misscnf.imputer",
-    "check": "misscnf.check",
-    "pool": "misscnf.pooling",
+    "MissCNF": "misscnf.estimators.misscnf",
+    "MissCNFImputer": "misscnf.estimators.imputer",
+    "check": "misscnf.identification",
+    "pool": "misscnf.queries.pooling",
     "CausalGraph": "misscnf.graph",
-    "IncompleteTable": "misscnf.table",
-    "Effect": "misscnf.effects",
-    "Pooled": "misscnf.pooling",
+    "IncompleteTable": "misscnf.data.table",
+    "Effect": "misscnf.queries.effects",
+    "Pooled": "misscnf.queries.pooling",
     "InputError": "misscnf.errors",
     "ModelFileError": "misscnf.errors",
 }
@@ -64,15 +62,3 @@ def __getattr__(name: str) -> object:
 def __dir__() -> list[str]:
     """Lists the public names too, imported or not."""
     return sorted({*globals(), *__all__})
-
-
-class _Package(ModuleType):
-    """This package, whose public names stay what they are called for."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        # Whoever imports misscnf.check first would bind the package to the function's name.
-        if not (name in _HOMES and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

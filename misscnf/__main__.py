@@ -1,6 +1,6 @@
 """`python -m misscnf`: the command line, where its script is not on the path."""
 
-from misscnf.cli import app
+from misscnf.cli.app import app
 
 __all__ = ["app"]
 

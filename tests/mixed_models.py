@@ -12,7 +12,7 @@ import math
 import torch
 from oracles import LOG_TWO_PI
 
-from misscnf.domains import CONTINUOUS, Domain
+from misscnf.data.domains import CONTINUOUS, Domain
 from misscnf.fitting.settings import Shape
 from misscnf.graph import CausalGraph
 from misscnf.mechanisms import Count, Gaussian

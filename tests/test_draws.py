@@ -7,7 +7,7 @@ import torch
 from scipy import stats
 
 from misscnf.draws import derive_generator, normal_scores, shifted_points
-from misscnf.integration.knots import STEEPEST, Knots
+from misscnf.inference.integrals.knots import STEEPEST, Knots
 
 
 def generator(seed=0):

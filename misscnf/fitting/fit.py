@@ -20,32 +20,32 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from misscnf.domains import Domain
+from misscnf.data.domains import Domain
 from misscnf.draws import derive_generator
-from misscnf.elimination import Plan
 from misscnf.errors import InputError
-from misscnf.fitting.bend import bend_noise
-from misscnf.fitting.checkpoint import Checkpoint, fingerprint
-from misscnf.fitting.crossfit import COMPLETIONS, some_rows
-from misscnf.fitting.curves import choose_curves, sharpen_curve
-from misscnf.fitting.gain import Gain
-from misscnf.fitting.ladder import (
+from misscnf.fitting.completions import Particles
+from misscnf.fitting.elpd import Gain
+from misscnf.fitting.select.crossfit import COMPLETIONS, some_rows
+from misscnf.fitting.select.curves import choose_curves, sharpen_curve
+from misscnf.fitting.select.forms import (
     Pair,
     Rung,
     build_model,
     choose_means,
     choose_noise,
 )
-from misscnf.fitting.line import Line, fit_line
-from misscnf.fitting.loop import Rows, Trainer, Watcher
-from misscnf.fitting.particles import Particles
 from misscnf.fitting.settings import Settings
-from misscnf.fitting.settle import settle
+from misscnf.fitting.solve.generalised_linear import Line, fit_line
+from misscnf.fitting.solve.monte_carlo import settle
+from misscnf.fitting.solve.noise_spline import bend_noise
 from misscnf.fitting.threads import one_thread
+from misscnf.fitting.train.checkpoint import Checkpoint, fingerprint
+from misscnf.fitting.train.loop import Rows, Trainer, Watcher
 from misscnf.graph import CausalGraph
-from misscnf.likelihood import observed_log_prob
+from misscnf.inference.elimination import Plan
+from misscnf.inference.likelihood import observed_log_prob
 from misscnf.mechanisms import Gaussian
-from misscnf.structural import StructuralModel
+from misscnf.model import StructuralModel
 
 __all__ = ["Fitted", "fit_model"]
 

@@ -14,16 +14,16 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from misscnf.domains import Domain
+from misscnf.data.domains import Domain
 from misscnf.draws import derive_generator
-from misscnf.fitting.ensemble import EpochWatcher, train_ensemble
-from misscnf.fitting.line import fit_line
-from misscnf.fitting.one_step import one_step_replicates
-from misscnf.fitting.particles import Particles
+from misscnf.fitting.completions import Particles
 from misscnf.fitting.settings import Settings
+from misscnf.fitting.solve.generalised_linear import fit_line
+from misscnf.fitting.solve.sandwich import one_step_replicates
 from misscnf.fitting.threads import one_thread
+from misscnf.fitting.train.ensemble import EpochWatcher, train_ensemble
 from misscnf.mechanisms import Curve
-from misscnf.structural import StructuralModel
+from misscnf.model import StructuralModel
 
 __all__ = ["bootstrap_weights", "replicate_fit"]
 

@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from misscnf.domains import CONTINUOUS, Domain
+from misscnf.data.domains import CONTINUOUS, Domain
 from misscnf.errors import InputError
 from misscnf.graph import CausalGraph
-from misscnf.integration import Effort
-from misscnf.likelihood import ALGORITHM_1
+from misscnf.inference.integrals import Effort
+from misscnf.inference.likelihood import ALGORITHM_1
 from misscnf.mechanisms import (
     Affine,
     Categorical,
@@ -31,7 +31,7 @@ from misscnf.mechanisms import (
     Parents,
     Spline,
 )
-from misscnf.structural import StructuralModel
+from misscnf.model import StructuralModel
 
 __all__ = ["Settings", "Shape", "PRESETS", "preset_settings"]
 

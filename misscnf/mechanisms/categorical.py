@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from misscnf.domains import Domain
+from misscnf.data.domains import Domain
 from misscnf.mechanisms.base import Mechanism
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents, write_parents

@@ -20,7 +20,7 @@ from scipy import special, stats
 from torch import Tensor, nn
 from torch.nn import functional
 
-from misscnf.domains import Domain
+from misscnf.data.domains import Domain
 from misscnf.mechanisms.base import Mechanism
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents, write_parents

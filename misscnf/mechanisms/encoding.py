@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from misscnf.domains import CONTINUOUS, Domain
+from misscnf.data.domains import CONTINUOUS, Domain
 
 __all__ = ["Encoding", "Parents", "read_parents", "write_parents"]
 

@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from misscnf.domains import Domain
+from misscnf.data.domains import Domain
+from misscnf.data.scales import Unit
 from misscnf.errors import InputError
 from misscnf.mechanisms.base import LinearForm, Mechanism
-from misscnf.units import Unit
 
 __all__ = ["Rescaled"]
 

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from misscnf.domains import Domain
+from misscnf.data.domains import Domain
 from misscnf.mechanisms.base import Mechanism
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents, write_parents

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from misscnf.check.words import percent
-from misscnf.effects import Effect
+from misscnf.identification.words import percent
+from misscnf.queries.effects import Effect
 from misscnf.report.digits import label, points, rounded, signed, significant
 
 __all__ = ["Answer", "tell", "estimate_and_interval", "spread_of"]

@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from misscnf.cells import Label
-from misscnf.columns import Column, Levels
-from misscnf.effects import Effect
-from misscnf.estimator import MissCNF
-from misscnf.groups import Where
+from misscnf.data.cells import Label
+from misscnf.data.codecs import Column, Levels
+from misscnf.data.table import IncompleteTable
+from misscnf.estimators.misscnf import MissCNF
+from misscnf.queries.effects import Effect
+from misscnf.queries.groups import Where
 from misscnf.report.digits import nearby
-from misscnf.table import IncompleteTable
 
 __all__ = ["Question", "open_question", "contrasts", "dose_grid", "DRAWS_OF_PARTS"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from misscnf.cells import plain
+from misscnf.data.cells import plain
 
 __all__ = ["rounded", "nearby", "significant", "signed", "whole", "label", "points", "plural"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from misscnf.effects import Effect
+from misscnf.queries.effects import Effect
 from misscnf.report.answer import estimate_and_interval, spread_of
 from misscnf.report.digits import signed
 from misscnf.report.figures import (

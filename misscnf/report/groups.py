@@ -12,13 +12,13 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from misscnf.cells import Label
-from misscnf.columns import Levels
-from misscnf.effects import Effect
-from misscnf.groups import Where
+from misscnf.data.cells import Label
+from misscnf.data.codecs import Levels
+from misscnf.data.table import IncompleteTable
+from misscnf.queries.effects import Effect
+from misscnf.queries.groups import Where
 from misscnf.report.asking import DRAWS_OF_PARTS, Question, contrasts
 from misscnf.report.digits import label, nearby
-from misscnf.table import IncompleteTable
 
 __all__ = ["Line", "forest_lines"]
 

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from misscnf import __version__
-from misscnf.check.words import listed
-from misscnf.estimator import MissCNF
+from misscnf.data.table import IncompleteTable
+from misscnf.estimators.misscnf import MissCNF
+from misscnf.identification.words import listed
 from misscnf.report.digits import plural
-from misscnf.table import IncompleteTable
 
 __all__ = ["changes", "kinds", "settings", "versions", "fingerprint", "recipe"]
 

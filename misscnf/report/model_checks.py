@@ -23,11 +23,11 @@ import torch
 from scipy import special, stats
 from torch import Tensor
 
+from misscnf.data.table import IncompleteTable
 from misscnf.draws import derive_generator
-from misscnf.elimination import Plan
-from misscnf.estimator import MissCNF
-from misscnf.posterior import draw_completions
-from misscnf.table import IncompleteTable
+from misscnf.estimators.misscnf import MissCNF
+from misscnf.inference.elimination import Plan
+from misscnf.inference.posterior import draw_completions
 
 __all__ = ["NoiseCheck", "noise_checks", "Overimputation", "overimpute", "Integrals", "integrals"]
 

@@ -19,12 +19,13 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from misscnf import __version__
-from misscnf.check import Report
-from misscnf.check.words import listed, loss_sentence, percent
-from misscnf.columns import Levels
+from misscnf.data.codecs import Levels
+from misscnf.data.table import IncompleteTable, read_table
 from misscnf.errors import InputError
-from misscnf.estimator import MissCNF
-from misscnf.queries import Table
+from misscnf.estimators.misscnf import MissCNF
+from misscnf.identification import Report
+from misscnf.identification.words import listed, loss_sentence, percent
+from misscnf.queries.simulate import Table
 from misscnf.report import inventory
 from misscnf.report.answer import tell
 from misscnf.report.asking import Question, contrasts, dose_grid, open_question
@@ -55,7 +56,6 @@ from misscnf.report.verdicts import (
     rank_sentence,
     verdicts,
 )
-from misscnf.table import IncompleteTable, read_table
 
 __all__ = ["write_report"]
 

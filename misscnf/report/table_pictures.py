@@ -7,8 +7,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from misscnf.check import Report
-from misscnf.check.curves import Curve
+from misscnf.identification import Report
+from misscnf.identification.curves import Curve
 from misscnf.report.digits import whole
 from misscnf.report.figures import (
     BLUE,

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from misscnf.check.words import listed, percent
-from misscnf.effects import Effect
-from misscnf.estimator import MissCNF
+from misscnf.estimators.misscnf import MissCNF
+from misscnf.identification.words import listed, percent
+from misscnf.queries.effects import Effect
+from misscnf.queries.support import FittedReport
 from misscnf.report.digits import plural, significant
 from misscnf.report.model_checks import DRAWS, FEW_DRAWS, Integrals, NoiseCheck, Overimputation
-from misscnf.support import FittedReport
 
 __all__ = ["Verdict", "verdicts", "held_out_sentence", "integral_sentence", "noise_sentence"]
 __all__ += ["rank_sentence"]

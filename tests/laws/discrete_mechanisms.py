@@ -3,7 +3,7 @@
 import torch
 from mechanisms import randomised
 
-from misscnf.domains import CONTINUOUS, Domain
+from misscnf.data.domains import CONTINUOUS, Domain
 from misscnf.mechanisms import Categorical, Count, Ordinal
 
 DISCRETE = {

@@ -2,9 +2,9 @@
 
 import torch
 
+from misscnf.data.scales import Unit
 from misscnf.mechanisms import Affine, Curve, Gaussian, Rescaled, Spline
-from misscnf.structural import StructuralModel
-from misscnf.units import Unit
+from misscnf.model import StructuralModel
 
 
 def curved(mechanism):

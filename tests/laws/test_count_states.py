@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from misscnf.domains import Domain
-from misscnf.elimination import Plan
+from misscnf.data.domains import Domain
 from misscnf.graph import CausalGraph
-from misscnf.likelihood import observed_log_prob
+from misscnf.inference.elimination import Plan
+from misscnf.inference.likelihood import observed_log_prob
 from misscnf.mechanisms import Count, Gaussian
-from misscnf.structural import StructuralModel
+from misscnf.model import StructuralModel
 
 
 @pytest.mark.parametrize("seen", [15.0, 20.0, -1.0])

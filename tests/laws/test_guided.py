@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 import torch
+from misscnf_study.worlds import load_scm
 
-from misscnf.bench.scms import load_scm
-from misscnf.elimination import Plan
-from misscnf.fitting.objective import fisher_gradient
-from misscnf.integration import Effort, integrate
-from misscnf.integration.guide import fit_guide
-from misscnf.posterior import draw_completions
+from misscnf.fitting.train.objective import fisher_gradient
+from misscnf.inference.elimination import Plan
+from misscnf.inference.integrals import Effort, integrate
+from misscnf.inference.integrals.proposal import fit_guide
+from misscnf.inference.posterior import draw_completions
 
 FEW = Effort(draws=8, effective=8.0, limit=16)
 X1, X2, X3 = 0, 1, 2

@@ -10,12 +10,13 @@ from mechanisms import MECHANISMS, random_model
 from oracles import LOG_TWO_PI, algorithm_1, gaussian_log_prob, grid_log_prob
 from scipy import stats
 
-from misscnf.elimination import Plan
 from misscnf.graph import CausalGraph
-from misscnf.integration import Effort, blocks
-from misscnf.likelihood import ALGORITHM_1, EVALUATION, free_log_prob, observed_log_prob
+from misscnf.inference.elimination import Plan
+from misscnf.inference.integrals import Effort
+from misscnf.inference.integrals import integral as blocks
+from misscnf.inference.likelihood import ALGORITHM_1, EVALUATION, free_log_prob, observed_log_prob
 from misscnf.mechanisms import Affine, Gaussian, Spline
-from misscnf.structural import StructuralModel
+from misscnf.model import StructuralModel
 
 DIAMOND = CausalGraph.read("a -> b; a -> c; b -> d; c -> d")
 KITE = CausalGraph.read("a -> b; a -> c; b -> c; c -> d")

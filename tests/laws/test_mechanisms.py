@@ -209,7 +209,7 @@ def test_importing_leaves_the_validation_of_distributions_as_it_was():
     code = (
         "from torch.distributions import Distribution\n"
         "before = Distribution._validate_args, Distribution.arg_constraints\n"
-        "import misscnf.posterior\n"
+        "import misscnf.inference.posterior\n"
         "assert 'zuko' in __import__('sys').modules\n"
         "assert before[0] is True\n"
         "assert (Distribution._validate_args, Distribution.arg_constraints) == before\n"

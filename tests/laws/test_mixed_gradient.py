@@ -14,10 +14,10 @@ from mixed_models import (
     rows_of,
 )
 
-from misscnf.elimination import Plan
-from misscnf.fitting.objective import fisher_gradient
-from misscnf.integration import Effort, integrate
-from misscnf.likelihood import free_log_prob
+from misscnf.fitting.train.objective import fisher_gradient
+from misscnf.inference.elimination import Plan
+from misscnf.inference.integrals import Effort, integrate
+from misscnf.inference.likelihood import free_log_prob
 
 
 def exact_gradient(model, values, observed):

@@ -20,13 +20,14 @@ from mixed_models import (
 )
 from scipy import stats
 
-from misscnf.elimination import Plan
 from misscnf.graph import CausalGraph
-from misscnf.integration import Effort, branches, states
-from misscnf.likelihood import EVALUATION, observed_log_prob
+from misscnf.inference.elimination import Plan
+from misscnf.inference.integrals import Effort, states
+from misscnf.inference.integrals import enumeration as branches
+from misscnf.inference.likelihood import EVALUATION, observed_log_prob
+from misscnf.inference.posterior import draw_completions
 from misscnf.mechanisms import Gaussian, GumbelMax, Ordinal
-from misscnf.posterior import draw_completions
-from misscnf.structural import StructuralModel
+from misscnf.model import StructuralModel
 
 GRID_ERROR = 1e-8
 """The tables hold all but 1e-9 of the mass: `test_the_tables_hold_all_of_the_mass`."""

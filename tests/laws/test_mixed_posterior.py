@@ -15,9 +15,10 @@ from mixed_models import (
 )
 from scipy import stats
 
-from misscnf.elimination import Plan
-from misscnf.integration import Effort, branches, integrate, states
-from misscnf.posterior import draw_completions
+from misscnf.inference.elimination import Plan
+from misscnf.inference.integrals import Effort, integrate, states
+from misscnf.inference.integrals import enumeration as branches
+from misscnf.inference.posterior import draw_completions
 
 DRAWS = 2000
 RATE = 1e-5

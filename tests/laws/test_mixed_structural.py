@@ -9,7 +9,7 @@ from mechanisms import randomised
 from mixed_models import DISCRETE_ONLY, MIXED, generator, mixed_model, rows_of
 from scipy import stats
 
-from misscnf.domains import CONTINUOUS, Domain
+from misscnf.data.domains import CONTINUOUS, Domain
 from misscnf.mechanisms import Categorical, Count, Encoding, Gaussian, Ordinal
 
 ROWS = 200

@@ -9,12 +9,12 @@ from mechanisms import MECHANISMS, random_model
 from oracles import gaussian_conditional
 from scipy import stats
 
-from misscnf.elimination import Plan
 from misscnf.graph import CausalGraph
-from misscnf.integration import Effort
+from misscnf.inference.elimination import Plan
+from misscnf.inference.integrals import Effort
+from misscnf.inference.posterior import draw_completions, draw_hidden, sampling_effort
 from misscnf.mechanisms import Gaussian
-from misscnf.posterior import draw_completions, draw_hidden, sampling_effort
-from misscnf.structural import StructuralModel
+from misscnf.model import StructuralModel
 
 FIVE = CausalGraph.read("a -> b; a -> c; b -> d; c -> d; d -> e; c -> e")
 STAR = CausalGraph.from_edges([("h", f"c{i}") for i in range(6)])

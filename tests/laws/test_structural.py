@@ -9,7 +9,7 @@ from oracles import gaussian_log_prob
 
 from misscnf.graph import CausalGraph
 from misscnf.mechanisms import Gaussian
-from misscnf.structural import StructuralModel
+from misscnf.model import StructuralModel
 
 GRAPH = CausalGraph.read("a -> b; a -> c; b -> d; c -> d; d -> e; f -> e")
 D = len(GRAPH)

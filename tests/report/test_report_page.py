@@ -289,5 +289,5 @@ def test_the_same_model_table_and_seed_give_the_same_bytes(make_page, gap, unask
 
 
 def test_matplotlib_waits_until_a_page_is_written():
-    code = "import misscnf.commands.report, sys; sys.exit('matplotlib' in sys.modules)"
+    code = "import misscnf.cli.report, sys; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -3,14 +3,14 @@
 import pandas as pd
 import pytest
 
-from misscnf.columns import Levels
-from misscnf.effects import Effect
+from misscnf.data.codecs import Levels
+from misscnf.data.table import IncompleteTable
+from misscnf.queries.effects import Effect
 from misscnf.report.answer import tell
 from misscnf.report.asking import contrasts, dose_grid
 from misscnf.report.digits import label, plural, rounded, signed, significant, whole
 from misscnf.report.model_checks import Integrals
 from misscnf.report.verdicts import integral_sentence
-from misscnf.table import IncompleteTable
 
 MINUS_TWO = "\N{MINUS SIGN}2"
 

@@ -1,0 +1,159 @@
+r"""Interventions and questions as people write them after an option.
+
+    --do t=1                 a number, for a column of numbers
+    --do stage=III           a level, by its label
+    --do dose=0:10:0.5       a grid from 0 to 10 in steps of 0.5, where a curve is asked for
+    --effect t:y             of t on y
+
+A value is read by the column of the fitted model, so that 1, 1.0 and True are what they are in the
+table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from misscnf.cli.inputs import naming
+from misscnf.data.cells import Label
+from misscnf.data.codecs import Column, Levels
+from misscnf.errors import InputError
+from misscnf.estimators.misscnf import MissCNF
+
+__all__ = ["Arm", "read_arm", "read_values", "read_pair", "read_event", "check_share"]
+
+Arm = dict[str, Label]
+"""One value for each column that is intervened on."""
+
+MOST_POINTS = 1000
+"""Of a grid."""
+
+
+def read_arm(words: Sequence[str] | None, option: str, model: MissCNF) -> Arm:
+    """Reads interventions, one value each.
+
+    Arguments:
+        words: Such as `["t=1", "stage=III"]`.
+        option: The option that they follow.
+        model: The fitted model, whose columns read the values.
+    """
+    arm: Arm = {}
+    for word, (name, values) in zip(words or (), _read(words, option, model), strict=True):
+        if len(values) > 1:
+            raise InputError(f"{option} {word}: a grid is for `effect --do`; give one value.")
+        arm[name] = values[0]
+    return arm
+
+
+def read_values(
+    words: Sequence[str], option: str, model: MissCNF
+) -> tuple[Arm, str | None, list[Label]]:
+    """Reads interventions of which one may have a grid.
+
+    Returns:
+        The interventions with one value; the column that has a grid, if any; and its values.
+    """
+    read = _read(words, option, model)
+    single = {name: values[0] for name, values in read if len(values) == 1}
+    grids = [(name, values) for name, values in read if len(values) > 1]
+    if len(grids) > 1:
+        raise InputError(f"{option}: one column can have a grid, not {len(grids)} of them.")
+    return (single, *grids[0]) if grids else (single, None, [])
+
+
+def _read(
+    words: Sequence[str] | None, option: str, model: MissCNF
+) -> list[tuple[str, list[Label]]]:
+    found: list[tuple[str, list[Label]]] = []
+    for word in words or ():
+        name, equals, text = word.partition("=")
+        name, text = name.strip(), text.strip()
+        if not equals or not name or not text:
+            raise InputError(f"{option} {word}: expected a column and a value, such as t=1.")
+        with naming(f"{option} {word}"):
+            column = model.schema_.columns[model.graph_.index(name)]
+        if name in [known for known, _ in found]:
+            raise InputError(f"{option} {word}: {name!r} has a value already; give it once.")
+        found.append((name, _values(text, column, f"{option} {word}")))
+    return found
+
+
+def _values(text: str, column: Column, what: str) -> list[Label]:
+    value = _label(text, column)
+    if value is not None:
+        return [value]
+    ends = text.split(":")
+    if len(ends) != 3:
+        raise InputError(f"{what}: expected {column.expected}.")
+    values = [_label(repr(number), column) for number in _grid(ends, what)]
+    if None in values:
+        raise InputError(f"{what}: some values of the grid are not {column.expected}.")
+    return [value for value in values if value is not None]
+
+
+def _label(text: str, column: Column) -> Label | None:
+    """Returns a text as a value of the column, or None where it is none."""
+    if isinstance(column, Levels):
+        return _level(text, column)
+    number = _number(text)
+    if number is None or np.isnan(column.parse(pd.Series([number]))[0]):
+        return None
+    return number
+
+
+def _level(text: str, column: Levels) -> Label | None:
+    number = _number(text)
+    for level in column.levels:
+        same = str(level).casefold() == text.casefold() if isinstance(level, bool) else False
+        if level == text or same or (number is not None and level == number):
+            return level
+    return None
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _grid(ends: Sequence[str], what: str) -> list[float]:
+    low, high, step = (_number(end) for end in ends)
+    if low is None or high is None or step is None or step <= 0 or high < low:
+        raise InputError(f"{what}: a grid is low:high:step, such as 0:10:0.5.")
+    steps = (high - low) / step
+    if steps >= MOST_POINTS:
+        raise InputError(f"{what}: a grid has {MOST_POINTS} points at most; take larger steps.")
+    count = math.floor(steps + 1e-9) + 1
+    return [float(f"{low + i * step:.12g}") for i in range(count)]  # 0.3, not 0.30000000000000004
+
+
+def read_pair(word: str | None, option: str = "--effect") -> tuple[str, str] | None:
+    """Reads `t:y` as (treatment, outcome)."""
+    if word is None:
+        return None
+    treatment, colon, outcome = (part.strip() for part in word.partition(":"))
+    if not (treatment and colon and outcome):
+        raise InputError(f"{option} {word}: expected a treatment and an outcome, such as t:y.")
+    return treatment, outcome
+
+
+def read_event(text: str | None, outcome: str, model: MissCNF) -> Label | None:
+    """Reads the level whose risk is asked for."""
+    if text is None:
+        return None
+    column = model.schema_.columns[model.graph_.index(outcome)]
+    level = _level(text, column) if isinstance(column, Levels) else text
+    if level is None:
+        raise InputError(f"--event {text}: expected {column.expected}.")
+    return level
+
+
+def check_share(value: float | None, option: str) -> None:
+    """Refuses a share that is not between 0 and 1."""
+    if value is not None and not 0.0 < value < 1.0:
+        raise InputError(f"{option} is a share between 0 and 1, such as 0.95; got {value:g}.")

@@ -1,0 +1,47 @@
+"""`misscnf counterfactual`: what each row would have been, had a column been something else."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from misscnf.cli.endings import in_a_sentence
+from misscnf.cli.options import Data, Json, Model, Out, Quiet, Seed, option
+
+__all__ = ["counterfactual"]
+
+
+@in_a_sentence
+def counterfactual(
+    model: Model,
+    data: Data,
+    *,
+    do: Annotated[
+        list[str], option("--do", "An intervention, such as t=0; may be repeated.", "NAME=VALUE")
+    ],
+    draws: Annotated[
+        int | None, option("--draws", "Draws of each row, in long form.", "N", min=1)
+    ] = None,
+    out: Out = "-",
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say what each row would have been under an intervention. Rows may have holes.
+
+    Several draws are told apart by the columns .draw and .id, the number of a row in DATA. Columns
+    outside the graph are carried along.
+    """
+    from misscnf.cli.arguments import read_arm
+    from misscnf.cli.inputs import naming, open_model, read_model_rows, shown
+    from misscnf.cli.long_form import carry_along, number_rows
+    from misscnf.cli.outputs import check_table_target, write_table
+
+    check_table_target(out, json=json)
+    fitted = open_model(model)
+    arm = read_arm(do, "--do", fitted)
+    frame = read_model_rows(data, fitted)
+    with naming(shown(data)):
+        drawn = fitted.counterfactual(frame, arm, draws=draws, seed=seed)
+        whole = carry_along(frame, drawn)
+        table = whole if draws is None else number_rows(whole, ".draw", draws)
+    write_table(table, out, json=json)

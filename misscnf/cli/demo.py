@@ -1,0 +1,137 @@
+r"""`misscnf demo`: a real table with a published answer, from the check to the report.
+
+Does quitting smoking make people gain weight? The table, its graph, the fitted model and the
+report are left in a folder, so that every other verb can be tried on them.
+"""
+
+from __future__ import annotations
+
+import time
+from json import dumps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from misscnf.cli.endings import in_a_sentence
+from misscnf.cli.options import Json, Quiet, Seed, option
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from misscnf.estimators.misscnf import MissCNF
+    from misscnf.queries.effects import Effect
+
+__all__ = ["demo"]
+
+LEVEL = 0.95
+
+
+@in_a_sentence
+def demo(
+    *,
+    out: Annotated[str, option("--out", "Where its files go.", "DIR")] = "misscnf-demo",
+    preset: Annotated[str, option("--preset", "auto, linear or paper.", "NAME")] = "auto",
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Answer a real question on a real table, from check to report.
+
+    Does quitting smoking make people gain weight? Checks, fits and asks NHEFS (1629 smokers, 63
+    of them without the outcome), and prints the published answer beside ours. Needs the package
+    causaldata.
+    """
+    from misscnf.cli.fit import chosen_sentence, show_kinds
+    from misscnf.cli.inputs import naming
+    from misscnf.cli.notices import say
+    from misscnf.cli.outputs import check_target, print_json
+    from misscnf.data.nhefs import OUTCOME, TREATMENT, load_nhefs, nhefs_graph
+    from misscnf.estimators.misscnf import MissCNF
+    from misscnf.fitting import preset_settings
+    from misscnf.identification import check
+
+    with naming("--preset"):
+        preset_settings(preset)
+    check_target(out, folder=True)
+    start = time.monotonic()
+    df, graph = load_nhefs(), nhefs_graph()
+    say(check(df, graph, effect=(TREATMENT, OUTCOME)).summary())
+    show_kinds(df, graph.nodes)
+    model = MissCNF(graph, preset, seed=seed, progress=False if quiet else None).fit(df)
+    say(chosen_sentence(model))
+    answer = _ask(model, df, seed)
+    _leave_files(model, df, out)
+    seconds = time.monotonic() - start
+    if json:
+        print_json(_summary(answer, model, out, seconds))
+    else:
+        typer.echo(_beside(answer))
+    say(f"{seconds:.0f} s; its files are in {out}: try `misscnf sample {out}/model --rows 5`")
+
+
+def _ask(model: MissCNF, df: pd.DataFrame, seed: int) -> Effect:
+    """Returns the effect of quitting, with its interval."""
+    from misscnf.data.nhefs import OUTCOME, TREATMENT
+
+    return model.effect(
+        OUTCOME, do={TREATMENT: 1}, versus={TREATMENT: 0}, interval=LEVEL, data=df, seed=seed
+    )
+
+
+def _leave_files(model: MissCNF, df: pd.DataFrame, out: str) -> None:
+    """Writes table, graph, kinds, model and page, for the other verbs to be tried on."""
+    from misscnf.cli.outputs import staged_folder, write_files, write_tables
+    from misscnf.cli.report import write_page
+    from misscnf.data.nhefs import OUTCOME, TREATMENT
+
+    folder = Path(out)
+    folder.mkdir(exist_ok=True)
+    arrows = "".join(f"  {cause} -> {effect};\n" for cause, effect in model.graph_.edges)
+    kinds = {column.name: column.shown_kind for column in model.schema_.columns}
+    write_tables({str(folder / "nhefs.csv"): df})
+    write_files(
+        {
+            str(folder / "graph.dot"): f"digraph {{\n{arrows}}}\n".encode(),
+            str(folder / "kinds.json"): dumps(kinds, indent=1).encode(),
+        }
+    )
+    with staged_folder(str(folder / "model")) as place:
+        model.save(place)
+    write_page(model, df, str(folder / "report.html"), (TREATMENT, OUTCOME))
+
+
+def _beside(answer: Effect) -> str:
+    """Returns our answer and the published one, one below the other."""
+    from misscnf.data.nhefs import PUBLISHED
+
+    units = PUBLISHED["units"]
+    lower, upper = answer.interval or (None, None)
+    ours = f"{answer.estimate:.2f} {units}"
+    if lower is not None:
+        ours += f" ({lower:.2f} to {upper:.2f})"
+    theirs = (
+        f"{PUBLISHED['estimate']} {units} ({PUBLISHED['lower']} to {PUBLISHED['upper']}), "
+        f"Hernán and Robins, What If, chapter 13"
+    )
+    return (
+        f"The effect of quitting smoking on weight, 1971 to 1982\n"
+        f"  misscnf    {ours}\n"
+        f"  published  {theirs}"
+    )
+
+
+def _summary(answer: Effect, model: MissCNF, out: str, seconds: float) -> dict[str, Any]:
+    from misscnf.data.nhefs import PUBLISHED
+
+    lower, upper = answer.interval or (None, None)
+    return {
+        "estimate": answer.estimate,
+        "lower": lower,
+        "upper": upper,
+        "published": PUBLISHED,
+        "chosen": model.chosen_,
+        "seed": model.seed,
+        "seconds": round(seconds, 3),
+        "files": out,
+    }

@@ -1,0 +1,121 @@
+r"""`misscnf effect`: the contrast of two interventions on one column, as a sentence or as JSON.
+
+Where one intervention has a grid of values (`--do dose=0:10:0.5`), the answer is a curve, a line a
+value; all of them share their noise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from misscnf.cli.endings import in_a_sentence
+from misscnf.cli.options import Json, Model, Quiet, Seed, option
+from misscnf.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from misscnf.cli.arguments import Arm
+    from misscnf.queries.effects import Effect
+
+__all__ = ["effect", "effect_to_dict"]
+
+
+@in_a_sentence
+def effect(
+    model: Model,
+    *,
+    on: Annotated[str, option("--on", "The outcome.", "NAME")],
+    do: Annotated[
+        list[str], option("--do", "First arm: t=1, or a grid dose=0:10:0.5.", "NAME=VALUE")
+    ],
+    versus: Annotated[
+        list[str] | None,
+        option("--versus", "Second arm; without it, no intervention.", "NAME=VALUE"),
+    ] = None,
+    interval: Annotated[
+        float | None, option("--interval", "An interval of this level, such as 0.95.", "LEVEL")
+    ] = None,
+    data: Annotated[
+        str | None, option("--data", "The table of the fit, which intervals need.", "FILE")
+    ] = None,
+    where: Annotated[
+        str | None, option("--where", "Only within a group, such as 'age > 60'.", "CONDITION")
+    ] = None,
+    treated: Annotated[
+        bool, typer.Option("--treated", help="Only those who take what --do holds by themselves.")
+    ] = False,
+    event: Annotated[
+        str | None, option("--event", "The level whose risk is compared.", "LEVEL")
+    ] = None,
+    draws: Annotated[int | None, option("--draws", "Units that are averaged.", "N", min=2)] = None,
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Estimate the effect of one intervention against another."""
+    from misscnf.cli.arguments import check_share, read_arm, read_event, read_values
+    from misscnf.cli.inputs import naming, open_model, read_model_rows
+    from misscnf.cli.outputs import print_json
+
+    check_share(interval, "--interval")
+    fitted = open_model(model)
+    with naming("--on"):
+        fitted.graph_.index(on)
+    arm, name, grid = read_values(do, "--do", fitted)
+    against = read_arm(versus, "--versus", fitted)
+    if interval is not None and data is None:
+        raise InputError("--interval needs --data, the table that the model was fitted to.")
+    if treated and name is not None:
+        raise InputError(f"--treated is for one value of {name}, not for a grid.")
+    given: dict[str, Any] = {
+        "versus": against or None,
+        "where": where,
+        "event": read_event(event, on, fitted),
+        "interval": interval,
+        "data": None if data is None else read_model_rows(data, fitted),
+        "seed": seed,
+    }
+    if draws is not None:
+        given["draws"] = draws
+    fitted.progress = False if quiet else None
+    blamed = next((f"--{key}" for key in ("where", "event") if given[key] is not None), "--do")
+    with naming(blamed):
+        if name is None:
+            answer = fitted.effect(on, arm, treated=treated, **given)
+            shown = effect_to_dict(answer) if json else str(answer)
+        else:
+            curve = fitted.curve(on, name, grid, do=arm, **given)
+            shown = _curve_to_dict(on, name, curve) if json else _curve(on, name, against, curve)
+    if json:
+        print_json(shown)
+    else:
+        typer.echo(shown)
+
+
+def effect_to_dict(effect: Effect) -> dict[str, Any]:
+    """Returns an effect as plain values, its interval as `lower` and `upper`."""
+    found = {field.name: getattr(effect, field.name) for field in dataclasses.fields(effect)}
+    lower, upper = effect.interval or (None, None)
+    return {**found, "lower": lower, "upper": upper}
+
+
+def _curve_to_dict(on: str, name: str, curve: pd.DataFrame) -> dict[str, Any]:
+    return {"outcome": on, "along": name, "curve": curve.to_dict(orient="records")}
+
+
+def _curve(on: str, name: str, against: Arm, curve: pd.DataFrame) -> str:
+    """Returns a heading, and a line a value of the grid."""
+    from misscnf.queries.effects import written
+
+    versus = written(against) if against else "no intervention"
+    table = curve.to_string(index=False, float_format=lambda number: f"{number:.4g}")
+    measure = curve.attrs["measure"]
+    what = "the mean" if measure == "mean difference" else "the risk"
+    head = (
+        f"{on} along {name}: {what} under each value, and the estimate ({measure}) versus {versus}"
+    )
+    return f"{head}\n{table}"

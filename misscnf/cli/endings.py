@@ -1,0 +1,101 @@
+r"""How a command ends.
+
+| exit code | meaning |
+|---|---|
+| 0 | done |
+| 1 | done, and problems were found |
+| 2 | what was given cannot be used: one sentence, nothing written |
+| 130 | stopped by Ctrl-C |
+
+A traceback is left for what is nobody's input: a mistake of ours.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from misscnf.errors import InputError
+
+__all__ = ["in_a_sentence", "Stopped", "Verbs"]
+
+UsageError: Any = typer.BadParameter.__base__
+"""What is raised for words that no option takes; typer does not export it."""
+
+
+class Stopped(Exception):
+    """Ctrl-C, with a sentence on how to go on."""
+
+
+def in_a_sentence(command: Callable[..., None]) -> Callable[..., None]:
+    """Ends a command with a sentence where it cannot go on; its notes are on standard error."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - the command's own
+        from misscnf.cli.notices import notices
+
+        with _sentences(), notices(quiet=kwargs.get("quiet", False)):
+            command(*args, **kwargs)
+
+    return wrapped
+
+
+@contextmanager
+def _sentences() -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        _end(str(error), 2, error)
+    except Stopped as stop:
+        _end(str(stop), 130, stop)
+    except KeyboardInterrupt as stop:
+        _end("stopped; nothing was written.", 130, stop)
+    except MemoryError as error:
+        _end("there is not enough memory; ask for fewer rows or draws.", 2, error)
+    except RuntimeError as error:
+        if "allocate" not in str(error):  # what torch says
+            raise
+        _end("there is not enough memory; ask for fewer rows or draws.", 2, error)
+    except OSError as error:
+        if error.errno == errno.EPIPE:  # the reader of a pipe has had enough
+            raise
+        place = "standard output" if error.filename is None else repr(str(error.filename))
+        _end(f"{place}: {error.strerror or error}.", 2, error)
+
+
+def _end(sentence: str, code: int, cause: BaseException) -> NoReturn:
+    line = " ".join(sentence.split())
+    typer.echo(f"misscnf: {line}" + "." * (not line.endswith((".", "?"))), err=True)
+    raise typer.Exit(code) from cause
+
+
+class Verbs(TyperGroup):
+    """A group of commands whose usage errors are one sentence too."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as inherited
+        """Reads the words before the verb."""
+        with _usage():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - as inherited
+        """Reads the words after the verb, and runs it."""
+        with _usage():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _usage() -> Iterator[None]:
+    try:
+        yield
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # which shows the help
+            raise
+        text = error.format_message().rstrip(".")
+        where = error.ctx.command_path if error.ctx else "misscnf"
+        _end(f"{text[:1].lower()}{text[1:]}; see {where} --help.", 2, error)

@@ -1,0 +1,81 @@
+"""`misscnf impute`: completed tables, with observed cells as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from misscnf.cli.endings import in_a_sentence
+from misscnf.cli.options import Data, Json, Model, Out, Quiet, Seed, option
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["impute"]
+
+
+@in_a_sentence
+def impute(
+    model: Model,
+    data: Data,
+    *,
+    draws: Annotated[int, option("--draws", "Completed tables.", "N", min=1)] = 5,
+    out: Out = "-",
+    wide: Annotated[
+        bool, typer.Option("--wide", help="A file for each table: name-1.csv, name-2.csv, …")
+    ] = False,
+    proper: Annotated[
+        bool,
+        typer.Option("--proper", help="Each table from a replicate of the fit to DATA, to pool."),
+    ] = False,
+    original: Annotated[
+        bool, typer.Option("--original", help="Also the rows as they came, with .imp 0.")
+    ] = False,
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Complete a table, several times. Observed cells stay as they are.
+
+    The tables stand one below the other, told apart by .imp and .id as in mice. Columns outside
+    the graph are carried along.
+    """
+    from misscnf.cli.inputs import naming, open_model, read_model_rows, shown
+    from misscnf.cli.long_form import carry_along, number_rows
+    from misscnf.cli.outputs import check_table_target, write_table, write_tables
+    from misscnf.errors import InputError
+
+    check_table_target(out, json=json)
+    if wide and (out == "-" or original):
+        raise InputError("--wide makes a file for each table: give --out, and no --original.")
+    fitted = open_model(model)
+    frame = read_model_rows(data, fitted)
+    with naming(shown(data)):
+        data_of_fit = frame if proper else None
+        fitted.progress = False if quiet else None
+        completed = fitted.impute(frame, draws, proper=proper, data=data_of_fit, seed=seed)
+        table = carry_along(frame, completed)
+        long = number_rows(table, ".imp", draws)
+    if wide:
+        write_tables(_files(table, out, draws), json=json)
+        return
+    if original:
+        long = _stack(number_rows(frame.reset_index(drop=True), ".imp", 1, first=0), long)
+    write_table(long, out, json=json)
+
+
+def _files(table: pd.DataFrame, out: str, draws: int) -> dict[str, pd.DataFrame]:
+    """Returns each completed table by the name of its file."""
+    path, rows = Path(out), len(table) // draws
+    return {
+        str(path.with_stem(f"{path.stem}-{draw + 1}")): table.iloc[draw * rows :][:rows]
+        for draw in range(draws)
+    }
+
+
+def _stack(above: pd.DataFrame, below: pd.DataFrame) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.concat([above, below], ignore_index=True)

@@ -1,0 +1,49 @@
+"""`misscnf log-prob`: the log-density of what each row shows, with its error."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from misscnf.cli.endings import in_a_sentence
+from misscnf.cli.options import Data, Do, Json, Model, Out, Quiet, Seed, option
+
+__all__ = ["log_prob"]
+
+
+@in_a_sentence
+def log_prob(
+    model: Model,
+    data: Data,
+    *,
+    given: Annotated[
+        list[str] | None, option("--given", "A column to condition on; may be repeated.", "NAME")
+    ] = None,
+    do: Do = None,
+    out: Out = "-",
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Score each row by the log-density of what it shows.
+
+    Writes .id (the number of a row in DATA), log_prob, standard_error (0 where exact),
+    effective_draws and, where a row is impossible, the reason. DATA may lack columns.
+    """
+    import pandas as pd
+
+    from misscnf.cli.arguments import read_arm
+    from misscnf.cli.inputs import naming, open_model, read_model_rows, shown
+    from misscnf.cli.outputs import check_table_target, write_table
+
+    check_table_target(out, json=json)
+    fitted = open_model(model)
+    arm = read_arm(do, "--do", fitted)
+    with naming("--given"):
+        for name in given or ():
+            fitted.graph_.index(name)
+    frame = read_model_rows(data, fitted, partial=True)
+    with naming(shown(data)):
+        scores = fitted.log_prob(frame, given=given or (), do=arm, quality=True, seed=seed)
+    table = pd.DataFrame(scores).reset_index(drop=True)
+    table.insert(0, ".id", range(1, len(table) + 1))
+    write_table(table, out, json=json)

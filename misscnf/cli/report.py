@@ -1,0 +1,72 @@
+"""`misscnf report`: an HTML page about a fitted model and its table, by `misscnf.report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from misscnf.cli.endings import in_a_sentence
+from misscnf.cli.options import Data, Json, Model, Quiet, option
+from misscnf.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from misscnf.estimators.misscnf import MissCNF
+
+__all__ = ["report", "write_page"]
+
+LEVEL = 0.95
+
+
+@in_a_sentence
+def report(
+    model: Model,
+    data: Data,
+    *,
+    out: Annotated[str, option("--out", "The page, such as report.html.", "FILE")],
+    effect: Annotated[str | None, option("--effect", "The effect to open with.", "T:Y")] = None,
+    interval: Annotated[
+        float, option("--interval", "Intervals of this level; 0 leaves them out.", "LEVEL")
+    ] = LEVEL,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a page with the answer, and how far to trust it."""
+    from misscnf.cli.arguments import check_share, read_pair
+    from misscnf.cli.inputs import naming, open_model, read_model_rows, shown
+    from misscnf.cli.notices import say
+    from misscnf.cli.outputs import check_target, print_json
+
+    if Path(out).suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"--out {out!r}: a report is an .html file.")
+    check_target(out)
+    level = interval or None
+    check_share(level, "--interval")
+    fitted = open_model(model)
+    pair = read_pair(effect)
+    with naming(f"--effect {effect}"):
+        for name in pair or ():
+            fitted.graph_.index(name)
+    frame = read_model_rows(data, fitted)
+    fitted.progress = False if quiet else None
+    with naming(shown(data)):
+        write_page(fitted, frame, out, pair, level)
+    say(f"wrote {out}")
+    if json:
+        print_json({"report": out})
+
+
+def write_page(
+    model: MissCNF,
+    frame: pd.DataFrame,
+    out: str,
+    effect: tuple[str, str] | None,
+    interval: float | None = LEVEL,
+) -> None:
+    """Writes the page, whole or not at all."""
+    from misscnf.cli.outputs import staged
+    from misscnf.report import write_report
+
+    with staged(out) as path:
+        write_report(model, frame, path, effect=effect, interval=interval)

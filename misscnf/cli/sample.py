@@ -1,0 +1,32 @@
+"""`misscnf sample`: rows drawn from a fitted model, under interventions if there are any."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from misscnf.cli.endings import in_a_sentence
+from misscnf.cli.options import Do, Json, Model, Out, Quiet, Seed, option
+
+__all__ = ["sample"]
+
+
+@in_a_sentence
+def sample(
+    model: Model,
+    *,
+    rows: Annotated[int, option("--rows", "How many rows.", "N", min=1)],
+    do: Do = None,
+    out: Out = "-",
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Draw rows from a fitted model, as the world is or under interventions."""
+    from misscnf.cli.arguments import read_arm
+    from misscnf.cli.inputs import open_model
+    from misscnf.cli.outputs import check_table_target, write_table
+
+    check_table_target(out, json=json)
+    fitted = open_model(model)
+    arm = read_arm(do, "--do", fitted)
+    write_table(fitted.sample(rows, do=arm, seed=seed), out, json=json)

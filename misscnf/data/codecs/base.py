@@ -1,0 +1,124 @@
+r"""What a codec is: three ways to write a column, and the steps between them.
+
+    cells   --read-->   raw   --encode-->   values        (a hole is NaN in `raw`)
+    series  <--------------------series--   values
+                        raw   <--decode--   values
+
+`cells` are the user's, in their dtype. `raw` are numbers in the user's units: the number itself,
+or the code 0, 1, … of a level. `values` are the model's: standardised where continuous, the same
+as `raw` where discrete.
+
+    log p(cells) = log p(values) + log_slope,   log_slope = 0 where discrete.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from misscnf.data.domains import Domain
+from misscnf.data.dtypes import Dtype
+from misscnf.data.scales import Unit
+
+__all__ = ["Column"]
+
+
+class Column(ABC):
+    """The codec of one column. Subclasses are frozen dataclasses."""
+
+    name: str
+    """The node."""
+    dtype: Dtype
+    """The dtype in which drawn cells come back."""
+
+    @property
+    @abstractmethod
+    def domain(self) -> Domain:
+        """What the model's values can be."""
+
+    @property
+    @abstractmethod
+    def shown_kind(self) -> str:
+        """The kind, by the name that `kinds=` has for it."""
+
+    @property
+    @abstractmethod
+    def request(self) -> Any:  # noqa: ANN401 - a name, or a name with options
+        """What `kinds=` would have to ask for to get this column."""
+
+    @property
+    @abstractmethod
+    def shown_levels(self) -> str:
+        """The levels or the ends, as the table of kinds shows them; empty where there are none."""
+
+    @property
+    @abstractmethod
+    def expected(self) -> str:
+        """What a cell must be, in words."""
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of a continuous column, and the identity of any other."""
+        return Unit()
+
+    @abstractmethod
+    def read(self, cells: pd.Series, *, unseen: str = "error") -> np.ndarray:
+        """Reads cells as raw numbers (N,), NaN in the holes.
+
+        Arguments:
+            cells: The cells.
+            unseen: "error" refuses a level that was not seen at fit, "missing" makes it a hole.
+        """
+
+    @abstractmethod
+    def parse(self, cells: pd.Series) -> np.ndarray:
+        """Reads what people write in a question as raw numbers (N,), NaN where it is no value."""
+
+    @abstractmethod
+    def possible(self, raw: np.ndarray) -> np.ndarray:
+        """Whether each raw number can have a probability above zero, True in holes (N,)."""
+
+    @abstractmethod
+    def encode(self, raw: np.ndarray) -> np.ndarray:
+        """From raw numbers to the model's values (...)."""
+
+    @abstractmethod
+    def decode(self, values: np.ndarray) -> np.ndarray:
+        """From the model's values to raw numbers (...)."""
+
+    @abstractmethod
+    def log_slope(self, raw: np.ndarray) -> np.ndarray:
+        """log|dz/dx| at raw numbers (...), to be added to the model's log-density."""
+
+    @abstractmethod
+    def series(
+        self, values: np.ndarray, dtype: Dtype | None = None, *, exact: bool = False
+    ) -> pd.Series:
+        """The model's values (N,) as the user's cells.
+
+        Arguments:
+            values: The values.
+            dtype: A dtype that `output_dtype` gave; the column's own by default.
+            exact: Whether a number is given as it is where a whole-number dtype would round it.
+        """
+
+    @abstractmethod
+    def natural(self, values: np.ndarray) -> pd.Series:
+        """The model's values (N,) as a function that intervenes on the column sees them."""
+
+    @abstractmethod
+    def output_dtype(self, cells: pd.Series) -> Dtype:
+        """The dtype in which these cells come back: theirs, if it can hold all values."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+
+    @classmethod
+    @abstractmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> Column:
+        """The inverse of `to_dict`."""

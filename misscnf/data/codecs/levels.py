@@ -1,0 +1,195 @@
+r"""A column of levels: binary, ordinal or categorical. The model's value is the code of the level.
+
+    code = 0, 1, …, levels − 1,  in the order of an ordinal column; no order is meant otherwise
+
+Levels are text, numbers, True or False, and come back as they were, in the column's dtype. Equal
+numbers are one level however they are stored: 1, 1.0 and True.
+"""
+
+from __future__ import annotations
+
+import logging
+import reprlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from misscnf.data.cells import Label, listed, plain, row_label
+from misscnf.data.codecs.base import Column
+from misscnf.data.domains import Domain
+from misscnf.data.dtypes import (
+    OBJECT,
+    Dtype,
+    can_hold_labels,
+    dtype_from_dict,
+    dtype_to_dict,
+    restorable,
+)
+from misscnf.errors import InputError
+
+__all__ = ["Levels"]
+
+MOST_SHOWN = 12
+"""Levels that the table of kinds lists."""
+
+logger = logging.getLogger("misscnf")
+
+
+@dataclass(frozen=True)
+class Levels(Column):
+    """The codec of a binary, ordinal or categorical column."""
+
+    name: str
+    kind: str
+    """Which of the three."""
+    levels: tuple[Label, ...]
+    """The level of each code."""
+    location: float = 0.0
+    """The mean of the observed codes, where they have an order."""
+    scale: float = 1.0
+    """Their standard deviation."""
+    dtype: Dtype = OBJECT
+
+    @classmethod
+    def learn(cls, name: str, kind: str, levels: Sequence[Label], cells: pd.Series) -> Levels:
+        """Learns from the cells of a column, all of whose values are among the levels."""
+        dtype = cells.dtype
+        if not (can_hold_labels(dtype, levels) and restorable(dtype)):
+            logger.info("Column %r: what is drawn comes back as object, not %s.", name, dtype)
+            dtype = OBJECT
+        column = cls(name, kind, tuple(levels), dtype=dtype)
+        if kind == "categorical":
+            return column
+        codes = column.read(cells)
+        codes = codes[~np.isnan(codes)]
+        return cls(name, kind, tuple(levels), float(codes.mean()), float(codes.std()), dtype)
+
+    @property
+    def domain(self) -> Domain:
+        """A code."""
+        return Domain(self.kind, len(self.levels), self.location, self.scale)
+
+    @property
+    def shown_kind(self) -> str:
+        """The kind."""
+        return self.kind
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The kind, with its levels."""
+        return {"kind": self.kind, "levels": list(self.levels)}
+
+    @property
+    def shown_levels(self) -> str:
+        """The levels, in their order if they have one."""
+        joint = " < " if self.kind == "ordinal" else ", "
+        more = len(self.levels) - MOST_SHOWN
+        shown = joint.join(map(str, self.levels[:MOST_SHOWN]))
+        return f"{shown} and {more} more" if more > 0 else shown
+
+    @property
+    def expected(self) -> str:
+        """What a cell must be."""
+        return f"one of the levels {listed(self.levels, most=20)}"
+
+    def read(self, cells: pd.Series, *, unseen: str = "error") -> np.ndarray:
+        """Reads cells as codes (N,), NaN in the holes."""
+        codes = self._codes(cells)
+        unknown = codes < 0
+        if unknown.any():
+            if unseen != "missing":
+                row = int(unknown.argmax())
+                raise InputError(
+                    f"column {self.name!r} has {reprlib.repr(_shown(cells.iloc[row]))} in the row "
+                    f"labelled {row_label(cells.index, row)}, which was not seen at fit; expected "
+                    f"{self.expected}, or MissCNF(..., unseen='missing') to make it a hole."
+                )
+            logger.warning(
+                "Column %r: %d cells with levels unseen at fit are taken as missing.",
+                self.name,
+                int(unknown.sum()),
+            )
+        return np.where(unknown, np.nan, codes)
+
+    def parse(self, cells: pd.Series) -> np.ndarray:
+        """Reads what people write in a question, NaN where it is no level."""
+        codes = self._codes(cells)
+        return np.where(codes < 0, np.nan, codes)
+
+    def _codes(self, cells: pd.Series) -> np.ndarray:
+        """Returns the code of each cell (N,), NaN in a hole and −1 for what is no level."""
+        known = {level: float(code) for code, level in enumerate(self.levels)}
+        codes = np.full(len(cells), np.nan)
+        there = cells.notna().to_numpy()
+        seen = cells[there]
+        if seen.dtype == object:  # which may hold what cannot be compared, such as lists
+            codes[there] = [known.get(plain(cell), -1.0) for cell in seen]  # type: ignore[arg-type]
+        elif len(seen):
+            places, distinct = pd.factorize(seen)
+            found = [known.get(plain(cell), -1.0) for cell in distinct]  # type: ignore[arg-type]
+            codes[there] = np.array(found)[places]
+        return codes
+
+    def possible(self, raw: np.ndarray) -> np.ndarray:
+        """Whether each code is a level: reading leaves no other."""
+        return np.ones(raw.shape, dtype=bool)
+
+    def encode(self, raw: np.ndarray) -> np.ndarray:
+        """A code is itself."""
+        return np.asarray(raw)
+
+    def decode(self, values: np.ndarray) -> np.ndarray:
+        """A code is itself."""
+        return np.asarray(values)
+
+    def log_slope(self, raw: np.ndarray) -> np.ndarray:
+        """Zero: probabilities have no units."""
+        return np.zeros_like(raw)
+
+    def series(
+        self, values: np.ndarray, dtype: Dtype | None = None, *, exact: bool = False
+    ) -> pd.Series:
+        """Codes as levels, in the user's dtype."""
+        written = pd.Series(list(self.levels), dtype=self.dtype if dtype is None else dtype)
+        drawn = written.take(np.rint(values).astype(np.int64)).reset_index(drop=True)
+        return drawn.rename(self.name)
+
+    def natural(self, values: np.ndarray) -> pd.Series:
+        """The levels."""
+        return self.series(values)
+
+    def output_dtype(self, cells: pd.Series) -> Dtype:
+        """The dtype of the cells, if it can hold every level."""
+        fits = cells.notna().any() and can_hold_labels(cells.dtype, self.levels)
+        return cells.dtype if fits else self.dtype
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "levels": list(self.levels),
+            "location": self.location,
+            "scale": self.scale,
+            "dtype": dtype_to_dict(self.dtype),
+        }
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> Levels:
+        """The inverse of `to_dict`."""
+        return cls(
+            str(entry["name"]),
+            str(entry["kind"]),
+            tuple(entry["levels"]),
+            float(entry["location"]),
+            float(entry["scale"]),
+            dtype_from_dict(entry["dtype"]),
+        )
+
+
+def _shown(cell: object) -> object:
+    label = plain(cell)
+    return cell if label is None else label

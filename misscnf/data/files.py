@@ -1,0 +1,140 @@
+"""Files: tables are read whole or refused, and what is written is written whole or not at all.
+
+What a file shows is what the DataFrame holds, or a sentence says why not.
+
+A reader never guesses. Header names come back as written, where pandas would rename a repeated
+``x`` to ``x.1``, and a file whose rows are longer than its header is refused, where pandas would
+shift it by a column.
+"""
+
+__all__ = ["read_table", "write_atomically", "digest"]
+
+import hashlib
+import os
+import uuid
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+from pyarrow import ArrowException
+
+from misscnf.errors import InputError
+
+
+def read_table(source: pd.DataFrame | str | os.PathLike[str]) -> pd.DataFrame:
+    """Reads a table of at least one row.
+
+    Empty fields and the usual words of pandas (``NA``, ``NaN``, ``null``, ...) are holes. For any
+    other word, read the file with ``pandas.read_csv(path, na_values=...)`` and pass the DataFrame.
+
+    Arguments:
+        source: A DataFrame, returned as it is, or the path of a .csv, .tsv or .parquet file.
+
+    Returns:
+        The table.
+    """
+    if isinstance(source, pd.DataFrame):
+        name, frame = "the table", source
+    elif isinstance(source, str | os.PathLike):
+        path = Path(source).expanduser()
+        name, frame = repr(str(path)), _read_file(path)
+    else:
+        raise InputError(
+            f"a table is a pandas DataFrame or the path of a file, not {type(source).__name__}; "
+            f"make it one with pandas.DataFrame(..., columns=[...])."
+        )
+    if len(frame) == 0:
+        raise InputError(f"{name} has no rows; at least one is needed.")
+    return frame
+
+
+def _read_file(path: Path) -> pd.DataFrame:
+    _check_file(path)
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise InputError(
+            f"{str(path)!r} has the extension {path.suffix!r}, and tables are read from "
+            f"{', '.join(_READERS)}; convert it, or read it with pandas and pass the DataFrame."
+        )
+    try:
+        return reader(path)
+    except pd.errors.EmptyDataError:
+        raise InputError(f"{str(path)!r} is empty; a header and rows are expected.") from None
+    except UnicodeDecodeError as problem:
+        raise InputError(
+            f"{str(path)!r} is not UTF-8 text ({problem.reason} at byte {problem.start}); save it "
+            f"as such, or read it with pandas.read_csv(path, encoding=...) and pass the DataFrame."
+        ) from problem
+    except pd.errors.ParserWarning:
+        raise InputError(
+            f"{str(path)!r} has rows with more fields than its header has names; name every "
+            f"column, or read it with pandas.read_csv(path, index_col=0) and pass the DataFrame."
+        ) from None
+    except (ArrowException, OSError, ValueError) as problem:
+        reason = " ".join(str(problem).split())
+        raise InputError(f"{str(path)!r} cannot be read as {path.suffix}: {reason}") from problem
+
+
+def _check_file(path: Path) -> None:
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        raise InputError(f"there is no file {str(path)!r}; check the path.") from None
+    except (OSError, ValueError) as problem:
+        raise InputError(f"the path {str(path)[:80]!r} cannot be opened: {problem}") from problem
+    if path.is_dir():
+        raise InputError(f"{str(path)!r} is a directory; give the path of one file.")
+    if size == 0:
+        raise InputError(f"{str(path)!r} is empty; a header and rows are expected.")
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    return _read_text(path, ",")
+
+
+def _read_tsv(path: Path) -> pd.DataFrame:
+    return _read_text(path, "\t")
+
+
+def _read_text(path: Path, separator: str) -> pd.DataFrame:
+    header = pd.read_csv(
+        path, sep=separator, header=None, nrows=1, dtype=str, keep_default_na=False
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        # Left to itself, pandas takes the first field of rows longer than the header for an
+        # index. Here an empty last field is dropped, and a filled one raises the warning.
+        frame = pd.read_csv(path, sep=separator, index_col=False, low_memory=False)
+    written = header.iloc[0].tolist()
+    frame.columns = pd.Index(
+        [name or renamed for name, renamed in zip(written, frame.columns, strict=True)]
+    )
+    return frame
+
+
+_READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
+    ".csv": _read_csv,
+    ".tsv": _read_tsv,
+    ".parquet": pd.read_parquet,
+}
+
+
+def digest(data: bytes) -> str:
+    """Returns the SHA-256 of some bytes."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Writes a file so that a reader, or a crash, sees the old one or the new one, never half."""
+    # Made by `open`, so that others may read it as they may any new file of this person.
+    temporary = path.parent / f".{path.name}.{uuid.uuid4().hex}"
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,78 @@
+"""A real table with a published answer: does quitting smoking make people gain weight?
+
+NHEFS followed 1629 smokers from 1971 to 1982; 63 of them have no weight in 1982. Hernán and Robins
+(Causal Inference: What If, part II) estimate the effect of quitting on the change of weight, with
+nine confounders: 3.4 to 3.5 kg by inverse-probability weighting and by the g-formula, where the
+plain difference of means is 2.5 kg. The table is bundled (nhefs.csv, from the package causaldata).
+
+The graph takes quitting to depend on all confounders, the change of weight on these and on
+quitting, and each confounder on all before it in the list: an order, but no independence, is
+assumed among them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from importlib.resources import files
+
+import numpy as np
+import pandas as pd
+
+from misscnf.graph import CausalGraph
+
+__all__ = ["load_nhefs", "nhefs_graph", "hide_more", "PUBLISHED", "TREATMENT", "OUTCOME"]
+
+CONFOUNDERS = (
+    "sex",
+    "race",
+    "age",
+    "education",
+    "smokeyrs",
+    "smokeintensity",
+    "exercise",
+    "active",
+    "wt71",
+)
+TREATMENT, OUTCOME = "qsmk", "wt82_71"
+LEVELS = {
+    "sex": ["0", "1"],
+    "race": ["0", "1"],
+    "education": ["1", "2", "3", "4", "5"],
+    "exercise": ["0", "1", "2"],
+    "active": ["0", "1", "2"],
+}
+"""The columns with levels, and these in their order."""
+PUBLISHED = {"estimate": 3.5, "lower": 2.6, "upper": 4.5, "units": "kg"}
+"""The g-formula over all 1629 rows (chapter 13): 3.5 kg, 95 % interval 2.6 to 4.5."""
+
+
+def load_nhefs() -> pd.DataFrame:
+    """Returns the eleven columns of the question, 1629 rows."""
+    with files("misscnf.data").joinpath("nhefs.csv").open(encoding="utf-8") as file:
+        table = pd.read_csv(file, dtype=dict.fromkeys(LEVELS, str))
+    codes = {name: pd.CategoricalDtype(levels, ordered=True) for name, levels in LEVELS.items()}
+    return table.astype(codes)
+
+
+def nhefs_graph() -> CausalGraph:
+    """Returns the graph of the question."""
+    edges = list(itertools.combinations((*CONFOUNDERS, TREATMENT, OUTCOME), 2))
+    return CausalGraph.from_edges(edges, nodes=[*CONFOUNDERS, TREATMENT, OUTCOME])
+
+
+def hide_more(df: pd.DataFrame, share: float, seed: int) -> pd.DataFrame:
+    """Hides more cells of three confounders, at random given sex and age.
+
+    Arguments:
+        df: The table.
+        share: The share to hide of each column, at the mean age.
+        seed: The same seed hides the same cells.
+    """
+    df = df.copy()
+    age = (df["age"] - df["age"].mean()) / df["age"].std()
+    female = df["sex"].astype(float) - 0.5
+    logit = np.log(share / (1.0 - share)) + 0.5 * age + 0.5 * female
+    generator = np.random.default_rng(seed)
+    for column in ("wt71", "smokeintensity", "education"):
+        df.loc[generator.random(len(df)) < 1.0 / (1.0 + np.exp(-logit)), column] = None
+    return df

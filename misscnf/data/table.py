@@ -1,0 +1,365 @@
+r"""A table with holes: named columns, the model's numbers, and which of them are there.
+
+Each column has a codec (`data.codecs`) between the user's cells x and the model's values z,
+learned from the observed cells alone, with
+
+    log p(x) = log p(z) + log|dz/dx|,
+
+the last term for continuous columns only. A hole is False in `observed` and a finite 0.0 in
+`values`: `torch.where` lets NaN gradients through from the branch not taken, so no NaN ever
+enters. The original cells are kept, because decoding an encoded number may change its last bit.
+"""
+
+__all__ = ["IncompleteTable", "Schema", "read_table"]
+
+import logging
+import math
+import os
+import reprlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from misscnf.data.cells import listed, row_label
+from misscnf.data.codecs import CODECS, Column
+from misscnf.data.column_names import locate_columns
+from misscnf.data.domains import Domain
+from misscnf.data.dtypes import OBJECT
+from misscnf.data.files import read_table
+from misscnf.data.kind_requests import Kinds
+from misscnf.data.kinds import Note, choose_columns, table_of_kinds
+from misscnf.errors import InputError
+
+logger = logging.getLogger("misscnf")
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The codecs of all columns, in node order; arrays have the nodes on their last axis."""
+
+    columns: tuple[Column, ...]
+    notes: tuple[Note, ...] = ()
+    """Why each column is what it is; empty where that is not known."""
+
+    @classmethod
+    def learn(
+        cls,
+        cells: Sequence[pd.Series],
+        nodes: Sequence[str],
+        kinds: Kinds = None,
+        columns: Sequence[object] = (),
+    ) -> "Schema":
+        """Learns one codec per column from its observed cells.
+
+        Arguments:
+            cells: The cells of each column.
+            nodes: The name of each column.
+            kinds: Kinds that are asked for; the others are inferred.
+            columns: All columns of the table.
+        """
+        return cls(*choose_columns(cells, nodes, kinds, columns))
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The name of each column."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """What the model's values of each column can be."""
+        return tuple(column.domain for column in self.columns)
+
+    @property
+    def kinds(self) -> dict[str, Any]:
+        """What to ask for to get the same kinds again."""
+        return {column.name: column.request for column in self.columns}
+
+    def describe(self) -> pd.DataFrame:
+        """The table of kinds: one row a column, with its kind, its levels, its holes and why."""
+        return table_of_kinds(self.columns, self.notes or [Note()] * len(self.columns))
+
+    def encode(self, raw: np.ndarray) -> np.ndarray:
+        """From numbers in the user's units (codes, for levels) to the model's values (..., d)."""
+        encoded = [column.encode(raw[..., j]) for j, column in enumerate(self.columns)]
+        return np.stack(encoded, axis=-1)
+
+    def decode(self, values: np.ndarray) -> np.ndarray:
+        """From the model's values to numbers in the user's units (..., d)."""
+        decoded = [column.decode(values[..., j]) for j, column in enumerate(self.columns)]
+        return np.stack(decoded, axis=-1)
+
+    def log_slope(self, raw: np.ndarray, counted: Tensor) -> Tensor:
+        """log|dz/dx| of each row, summed over the cells that count (N,).
+
+        Arguments:
+            raw: Numbers in the user's units (N, d), anything where a cell does not count.
+            counted: True in the cells that count (N, d).
+        """
+        slopes = [-math.log(column.unit.scale) for column in self.columns]
+        total = counted.double() @ torch.tensor(slopes, dtype=torch.float64)
+        for j, column in enumerate(self.columns):
+            if not column.unit.affine:
+                numbers = torch.tensor(raw[:, j])
+                total += torch.where(counted[:, j], column.unit.log_bend(numbers), 0.0)
+        return total
+
+    def decode_frame(
+        self, values: Tensor, index: pd.Index | None = None, exact: Collection[int] = ()
+    ) -> pd.DataFrame:
+        """A DataFrame of the user's cells, with a column per node, of values (N, d).
+
+        Arguments:
+            values: The model's values.
+            index: The row labels.
+            exact: Nodes whose numbers are shown as they are where their dtype would round them.
+        """
+        numbers = _to_numpy(values)
+        cells = {
+            column.name: column.series(numbers[:, j], exact=j in exact)
+            for j, column in enumerate(self.columns)
+        }
+        return _frame(cells, pd.RangeIndex(len(numbers)) if index is None else index)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "columns": [column.to_dict() for column in self.columns],
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> "Schema":
+        """The inverse of `to_dict`."""
+        try:
+            columns = [CODECS[column["kind"]].from_dict(column) for column in entry["columns"]]
+            notes = [Note(**note) for note in entry.get("notes", ())]
+        except (KeyError, TypeError, ValueError) as problem:
+            raise InputError(
+                f"{reprlib.repr(entry)} is not the schema of a table ({problem!r}); "
+                f"expected what Schema.to_dict gives, with kinds {', '.join(CODECS)}."
+            ) from problem
+        return cls(tuple(columns), tuple(notes))
+
+
+@dataclass(frozen=True, eq=False)
+class IncompleteTable:
+    """Rows with holes, in node order. Made by `IncompleteTable.read`."""
+
+    values: Tensor
+    """The model's float64 values (N, d), with 0.0 in the holes."""
+    observed: Tensor
+    """True where a value is there (N, d)."""
+    impossible: Tensor
+    """True where what is there has probability zero (N, d); such a cell counts as a hole."""
+    schema: Schema
+    """The codecs between the user's cells and the model's values."""
+    index: pd.Index
+    """The user's row labels."""
+    raw: np.ndarray
+    """Float64 numbers in the user's units, codes for levels (N, d), with NaN in the holes."""
+    cells: tuple[pd.Series, ...]
+    """The original cells of each column."""
+    ignored: tuple[str, ...] = ()
+    """Columns of the table that are not in the graph."""
+
+    @classmethod
+    def read(
+        cls,
+        source: pd.DataFrame | str | os.PathLike[str],
+        nodes: Sequence[str],
+        schema: Schema | None = None,
+        *,
+        kinds: Kinds = None,
+        unseen: str = "error",
+        keep_impossible: bool = False,
+        require_all: bool = True,
+    ) -> "IncompleteTable":
+        """Reads a table and picks the columns of the nodes, by name and in any order.
+
+        Arguments:
+            source: A DataFrame, never changed, or the path of a .csv, .tsv or .parquet file.
+            nodes: The nodes of the graph.
+            schema: The codecs of the table a model was fitted to, for new rows. Without it they
+                are learned here, which needs two different values in every column.
+            kinds: Kinds that are asked for where codecs are learned; the others are inferred.
+            unseen: "error" refuses a level that was not seen at fit, "missing" makes it a hole.
+            keep_impossible: Whether a value of probability zero is noted in `impossible`; it is
+                refused otherwise.
+            require_all: Whether every node needs a column. If not, and a schema is given, a node
+                without a column is missing in every row.
+
+        Returns:
+            The table, in the model's numbers.
+        """
+        nodes = tuple(nodes)
+        if schema is not None and schema.nodes != nodes:
+            raise InputError(f"the schema is of the nodes {schema.nodes}, not of {nodes}.")
+        frame = read_table(source)
+        positions = locate_columns(frame, nodes, require_all=require_all or schema is None)
+        cells = tuple(_cells(frame, positions.get(node)) for node in nodes)
+        schema = schema or Schema.learn(cells, nodes, kinds, list(frame.columns))
+        columns = list(zip(schema.columns, cells, strict=True))
+        raw = np.column_stack([column.read(part, unseen=unseen) for column, part in columns])
+        impossible = ~np.column_stack(
+            [column.possible(raw[:, j]) for j, column in enumerate(schema.columns)]
+        )
+        if not keep_impossible:
+            _refuse_impossible(impossible, raw, frame.index, schema)
+        observed = ~np.isnan(raw) & ~impossible
+        values = _encode(schema, raw, observed, frame.index)
+        used = set(positions.values())
+        ignored = tuple(str(name) for j, name in enumerate(frame.columns) if j not in used)
+        if ignored:
+            logger.info("Columns not in the graph are ignored: %s.", listed(ignored))
+        # A shallow copy, so that renaming the index of one object does not rename the other's.
+        return cls(
+            values=torch.from_numpy(values),
+            observed=torch.from_numpy(observed),
+            impossible=torch.from_numpy(impossible),
+            schema=schema,
+            index=frame.index.copy(),
+            raw=raw,
+            cells=cells,
+            ignored=ignored,
+        )
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The name of each column."""
+        return self.schema.nodes
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and nodes (N, d)."""
+        return len(self.values), len(self.schema.columns)
+
+    def select(self, rows: Tensor) -> "IncompleteTable":
+        """The rows of these positions, or those where a boolean vector (N,) is True."""
+        positions = rows.cpu()
+        places = positions.numpy()
+        return IncompleteTable(
+            values=self.values[positions],
+            observed=self.observed[positions],
+            impossible=self.impossible[positions],
+            schema=self.schema,
+            index=self.index[places],
+            raw=self.raw[places],
+            cells=tuple(column.iloc[places] for column in self.cells),
+            ignored=self.ignored,
+        )
+
+    def log_slope(self, counted: Tensor | None = None) -> Tensor:
+        """log|dz/dx| of each row, over the cells that count: all observed ones by default (N,)."""
+        return self.schema.log_slope(self.raw, self.observed if counted is None else counted)
+
+    def complete(
+        self,
+        values: Tensor,
+        index: pd.Index | None = None,
+        *,
+        replaced: Collection[int] = (),
+        exact: Collection[int] = (),
+    ) -> pd.DataFrame:
+        """A DataFrame of completed rows, the observed cells as they came, bit for bit.
+
+        Arguments:
+            values: The model's values without holes (..., N, d), one after the other in rows.
+            index: The row labels, those of this table by default.
+            replaced: Nodes of which observed cells are replaced too.
+            exact: Those of them whose numbers are shown as they are, whatever their dtype.
+        """
+        if tuple(values.shape[-2:]) != self.shape:
+            raise InputError(
+                f"values of shape {tuple(values.shape)} do not complete a table of {self.shape}; "
+                f"the last two axes are its rows and nodes."
+            )
+        drawn = _to_numpy(values).reshape(-1, self.shape[1])
+        repeats = len(drawn) // max(len(self), 1)
+        holes = ~self.observed.numpy()
+        cells = {}
+        for j, (column, given) in enumerate(zip(self.schema.columns, self.cells, strict=True)):
+            fill = np.tile(holes[:, j] | (j in replaced), repeats)
+            cells[column.name] = _fill(column, given, drawn[:, j], fill, exact=j in exact)
+        return _frame(cells, self.index if index is None else index)
+
+    def explain(self, row: int, nodes: Collection[int]) -> str:
+        """Why what a row shows of some nodes has probability zero; empty where it has not."""
+        for j in nodes:
+            if self.impossible[row, j]:
+                return _impossibility(self.schema.columns[j], self.raw[row, j])
+        return ""
+
+
+def _to_numpy(values: Tensor) -> np.ndarray:
+    return values.detach().to("cpu", torch.float64).numpy()
+
+
+def _frame(cells: Mapping[str, pd.Series], index: pd.Index) -> pd.DataFrame:
+    # Columns that are counted from 0 line up whatever labels the rows get.
+    return pd.DataFrame(dict(cells)).set_axis(index, axis=0)
+
+
+def _fill(
+    column: Column, given: pd.Series, drawn: np.ndarray, fill: np.ndarray, *, exact: bool
+) -> pd.Series:
+    """The cells of a column, repeated, with the model's values where they are to be filled in."""
+    dtype = column.output_dtype(given)
+    places = np.flatnonzero(fill)
+    cells = column.series(drawn[places], dtype, exact=exact)
+    if len(places) == len(fill):
+        return cells
+    repeated = given.take(np.arange(len(fill)) % len(given))
+    if given.dtype == dtype:
+        array = repeated.array.copy()
+        array[places] = cells.array
+        return pd.Series(array, dtype=dtype)
+    mixed = repeated.to_numpy(dtype=object, copy=True)  # without holes, any dtype takes it
+    mixed[places] = cells.to_numpy(dtype=object)
+    return pd.Series(mixed.tolist(), dtype=dtype)
+
+
+def _cells(frame: pd.DataFrame, position: int | None) -> pd.Series:
+    """The cells of a node; one without a column is all holes."""
+    if position is None:
+        return pd.Series([None] * len(frame), index=frame.index, dtype=OBJECT)
+    return frame.iloc[:, position].copy()
+
+
+def _encode(schema: Schema, raw: np.ndarray, observed: np.ndarray, index: pd.Index) -> np.ndarray:
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = np.where(observed, schema.encode(raw), 0.0)
+    far = np.isinf(values)
+    if far.any():
+        j = int(far.any(axis=0).argmax())
+        row = int(far[:, j].argmax())
+        raise InputError(
+            f"column {schema.nodes[j]!r} has a value too far from the fitted ones "
+            f"({raw[row, j]}) in the row labelled {row_label(index, row)}; make it a finite "
+            f"number, or NaN if it is missing."
+        )
+    return values
+
+
+def _refuse_impossible(
+    impossible: np.ndarray, raw: np.ndarray, index: pd.Index, schema: Schema
+) -> None:
+    if not impossible.any():
+        return
+    j = int(impossible.any(axis=0).argmax())
+    row = int(impossible[:, j].argmax())
+    raise InputError(
+        f"{_impossibility(schema.columns[j], raw[row, j])}, in the row labelled "
+        f"{row_label(index, row)}; correct it, or make it NaN if it is missing."
+    )
+
+
+def _impossibility(column: Column, number: float) -> str:
+    return f"column {column.name!r} has {number:g}, and only {column.expected} is possible there"

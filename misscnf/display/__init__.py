@@ -1,0 +1,1 @@
+"""What people look at while they wait, and in a notebook: progress, cards."""

@@ -1,0 +1,1 @@
+"""The front door: `MissCNF` and `MissCNFImputer`, estimators of scikit-learn."""

@@ -1,0 +1,359 @@
+r"""The front door: a table with holes and a graph in, answers out.
+
+    model = MissCNF("age -> dose; age -> outcome; dose -> outcome").fit(df)
+    model.effect("outcome", do={"dose": 1.0}, versus={"dose": 0.0})
+
+DataFrames go in and come out, in the user's units. The model is fitted by maximising the
+likelihood of what each row shows: no row is dropped and nothing is imputed first. Every answer
+then comes from that one model.
+
+It is an estimator of scikit-learn too: arrays are tables with the columns x0, x1, …, and
+graph="ordered", where each column depends on all before it, needs no knowledge of causes:
+
+    p(x) = Π_i p(x_i | x_0, …, x_{i−1}),
+
+which any joint law can be written as. That is a model of densities and imputations without a
+causal claim: it says nothing about interventions.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.base import BaseEstimator
+
+from misscnf.data.arrays import ArrayLike, column_names, name_columns, refuse_width
+from misscnf.data.kind_requests import Kinds
+from misscnf.data.table import IncompleteTable, Schema, read_table
+from misscnf.display.notebook import card
+from misscnf.display.progress import FitProgress
+from misscnf.draws import derive_generator
+from misscnf.errors import InputError
+from misscnf.fitting import Settings, fit_model, preset_settings
+from misscnf.graph import CausalGraph, GraphLike
+from misscnf.identification import uncovered_families, warning_sentence
+from misscnf.model.storage import load_model, save_model
+from misscnf.queries.simulate import QueryMixin, Table
+
+__all__ = ["MissCNF", "ORDERED", "ordered_graph"]
+
+ORDERED = "ordered"
+"""The graph in which each column depends on all before it, in the order of the table."""
+
+logger = logging.getLogger("misscnf")
+
+
+class MissCNF(QueryMixin, BaseEstimator):
+    """A causal normalizing flow, fitted to an incomplete table.
+
+    Arguments:
+        graph: The causal graph, in any form that `CausalGraph.read` takes; or "ordered", where
+            every column points to all later ones of the table: a model of the density, without a
+            causal claim.
+        preset: "auto", "linear" or "paper", or `Settings`.
+        kinds: What kind columns are, such as `{"stage": "ordinal"}`, "continuous" for all, or the
+            path of a .json or .yaml file; the others are inferred from their values.
+        unseen: What becomes of a level that was not seen at fit: "error" refuses it, "missing"
+            makes it a hole.
+        seed: Where randomness starts; the same seed on one machine gives the same bits.
+        device: Where networks are trained, such as "cpu" or "cuda".
+        settings: Changes to the preset, such as `{"epochs": 20}`.
+        allow_uncovered: Whether to train networks although some family is never seen whole.
+        progress: Whether to show a progress bar; None shows it in a terminal.
+
+    Attributes:
+        graph_: The `CausalGraph`.
+        model_: The fitted `StructuralModel`, over standardised columns and codes.
+        schema_: The kinds and units of the columns.
+        kinds_: A DataFrame with the kind of each column, and why it is that.
+        settings_: The `Settings` used.
+        history_: A DataFrame with one row an epoch, log-densities in the user's units, and which
+            epoch was `kept`.
+        chosen_: "network" where some node has one, or a spline; else "curve" where some node has
+            one; else "linear".
+        networks_: The nodes whose mean or logits have a network.
+        curves_: The nodes whose mean is a curve as stiff as the evidence asks.
+        rungs_: How rich the mechanism of each node is, in words.
+        comparison_: What networks gain over lines on rows that were left out, in nats a row, with
+            its standard error and by node; None where they were not compared.
+        n_features_in_: The number of columns of the fitted table, used or not.
+        feature_names_in_: Their names, if they are all text; not there after an array.
+
+    Example:
+        >>> import numpy as np, pandas as pd
+        >>> rng = np.random.default_rng(0)
+        >>> t = rng.normal(size=500)
+        >>> df = pd.DataFrame({"t": t, "y": 2 * t + rng.normal(size=500)})
+        >>> df.loc[:99, "t"] = np.nan
+        >>> model = MissCNF("t -> y", preset="linear").fit(df)
+        >>> round(model.effect("y", do={"t": 1.0}, versus={"t": 0.0}).estimate, 1)
+        2.0
+    """
+
+    def __init__(
+        self,
+        graph: GraphLike | None = None,
+        preset: str | Settings = "auto",
+        *,
+        kinds: Kinds = None,
+        unseen: str = "error",
+        seed: int = 0,
+        device: str = "cpu",
+        settings: dict[str, Any] | None = None,
+        allow_uncovered: bool = False,
+        progress: bool | None = None,
+    ) -> None:
+        self.graph = graph
+        self.preset = preset
+        self.kinds = kinds
+        self.unseen = unseen
+        self.seed = seed
+        self.device = device
+        self.settings = settings
+        self.allow_uncovered = allow_uncovered
+        self.progress = progress
+
+    def fit(
+        self,
+        df: Table | ArrayLike,
+        y: object = None,
+        *,
+        validation: float | Table | ArrayLike = 0.1,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> MissCNF:
+        """Fits the flow to a table, NaN where a value is unknown.
+
+        Arguments:
+            df: A DataFrame, the path of a CSV or Parquet file, or an array, whose columns are
+                called x0, x1, ….
+            y: Ignored; for scikit-learn's sake.
+            validation: The share of rows to hold out, or another table of held-out rows. With
+                fewer than 20 held-out rows, the preset `auto` stays with lines and curves.
+            checkpoint: A directory that lets an interrupted fit go on to the same bits.
+        """
+        frame = read_table(name_columns(df))
+        graph = self._read_graph(frame.columns)
+        settings = preset_settings(self.preset, **(self.settings or {}))
+        device = _device(self.device)
+        if self.unseen not in ("error", "missing"):
+            raise InputError(f"unseen is 'error' or 'missing'; got {self.unseen!r}.")
+        if len(frame) < 2:
+            raise InputError(
+                "the table has one row (n_samples=1), where nothing varies; give at least two."
+            )
+        table = IncompleteTable.read(frame, graph.nodes, kinds=self.kinds)
+        kinds = table.schema.describe()
+        if self.progress is not False:
+            logger.info("The kinds of the columns:\n%s", kinds.to_string(index=False))
+        self._check_families(graph, table, settings)
+        train, held_out = self._split(table, validation)
+        shift = (_mean_log_slope(train), _mean_log_slope(held_out))
+        with FitProgress(show=self.progress, shift=shift) as watch:
+            fitted = fit_model(
+                graph,
+                table.schema.domains,
+                (train.values, train.observed),
+                None if held_out is None else (held_out.values, held_out.observed),
+                settings,
+                seed=self.seed,
+                device=device,
+                checkpoint=checkpoint,
+                watch=watch,
+            )
+        self.graph_, self.schema_, self.settings_ = graph, table.schema, settings
+        self.kinds_ = kinds
+        self._table = table  # for intervals; a saved model leaves it behind
+        self._kept = {}  # replicates of an earlier fit are not those of this one
+        self.model_, self.chosen_ = (
+            fitted.model.eval().requires_grad_(requires_grad=False),
+            fitted.chosen,
+        )
+        self.comparison_ = fitted.comparison
+        rungs = dict(zip(graph.nodes, fitted.rungs, strict=True))
+        self.networks_ = tuple(name for name, rung in rungs.items() if rung.mean)
+        self.curves_ = tuple(name for name, rung in rungs.items() if rung.curve)
+        self.rungs_ = {name: rung.name for name, rung in rungs.items()}
+        self.history_ = _history(fitted.history, shift)
+        self._note_columns(frame.columns, named=isinstance(df, pd.DataFrame | str | os.PathLike))
+        return self
+
+    def _read_graph(self, names: pd.Index) -> CausalGraph:
+        if self.graph is None:
+            raise InputError("a causal graph is needed: MissCNF(graph), such as 'a -> b; b -> c'.")
+        if isinstance(self.graph, str) and self.graph == ORDERED:
+            return ordered_graph(names)
+        return CausalGraph.read(self.graph)
+
+    def _note_columns(self, names: pd.Index, *, named: bool) -> None:
+        """Keeps what scikit-learn wants to know of the fitted table, as it wants to know it."""
+        self.n_features_in_ = len(names)
+        if named and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # of an earlier fit
+
+    def _named(self, df: Table | ArrayLike) -> Table:
+        """Returns new rows with the fitted table's names where they have none of them."""
+        self._graph()  # refuses a model that is not fitted
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = column_names(self.n_features_in_)
+            if isinstance(df, pd.DataFrame) and not set(names) & set(df.columns):
+                # Fitted to an array and asked with a frame: scikit-learn goes by position.
+                refuse_width(df.shape[1], len(names), type(self).__name__)
+                return df.set_axis(names, axis=1)
+        return name_columns(df, list(names), type(self).__name__)
+
+    def _read(self, df: Table | ArrayLike, *, keep_impossible: bool = False) -> IncompleteTable:
+        return super()._read(self._named(df), keep_impossible=keep_impossible)
+
+    def _check_families(
+        self, graph: CausalGraph, table: IncompleteTable, settings: Settings
+    ) -> None:
+        """Warns of families that no row shows whole; refuses to train networks on them."""
+        uncovered = uncovered_families(graph, table.observed)
+        if not uncovered:
+            return
+        sentence = warning_sentence(graph, uncovered)
+        if settings.train and not self.allow_uncovered:
+            raise InputError(
+                f"{sentence.rstrip('.')}; use preset='linear', where pairs of columns may be "
+                f"enough, or MissCNF(..., allow_uncovered=True)."
+            )
+        logger.warning("%s", sentence[0].upper() + sentence[1:])
+
+    def _split(
+        self, table: IncompleteTable, validation: float | Table | ArrayLike
+    ) -> tuple[IncompleteTable, IncompleteTable | None]:
+        if not isinstance(validation, int | float):
+            held_out = IncompleteTable.read(
+                name_columns(validation), table.nodes, table.schema, unseen=self.unseen
+            )
+            return table, held_out
+        if not 0.0 <= validation < 1.0:
+            raise InputError(f"validation is a share in [0, 1) or a table; got {validation}.")
+        count = int(validation * len(table))
+        if count == 0:
+            return table, None
+        order = torch.randperm(len(table), generator=derive_generator(self.seed, "split"))
+        return table.select(order[count:].sort().values), table.select(order[:count].sort().values)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes the fitted model to a folder, as safetensors and JSON."""
+        self._graph()  # refuses a model that is not fitted
+        about = {
+            "schema": self.schema_.to_dict(),
+            "settings": self.settings_.to_dict(),
+            "seed": self.seed,
+            "unseen": self.unseen,
+            "chosen": self.chosen_,
+            "comparison": self.comparison_,
+            "networks": list(self.networks_),
+            "curves": list(self.curves_),
+            "rungs": self.rungs_,
+            "columns": self._columns(),
+            # JSON has no NaN, which an epoch has for what it did not measure.
+            "history": self.history_.astype(object)
+            .where(self.history_.notna(), None)
+            .to_dict("list"),
+        }
+        save_model(folder, self.model_, about)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> MissCNF:
+        """Reads a model that `save` wrote; an altered or foreign file is refused."""
+        model, about = load_model(folder)
+        settings = Settings.from_dict(about["settings"])
+        schema = Schema.from_dict(about["schema"])
+        self = cls(
+            graph=model.graph,
+            preset=settings,
+            kinds=schema.kinds,
+            unseen=about.get("unseen", "error"),
+            seed=about["seed"],
+        )
+        self.graph_, self.settings_ = model.graph, settings
+        self.schema_, self.kinds_ = schema, schema.describe()
+        self.model_ = model.eval().requires_grad_(requires_grad=False)
+        self.chosen_, self.comparison_ = about["chosen"], about["comparison"]
+        self.networks_ = tuple(about.get("networks", ()))
+        self.curves_ = tuple(about.get("curves", ()))
+        self.rungs_ = dict(about.get("rungs", {}))
+        self.history_ = pd.DataFrame(about["history"])
+        names = about.get("columns", list(model.graph.nodes))
+        counted = isinstance(names, int)  # an array's columns have no names, only a number
+        self._note_columns(pd.Index(range(names) if counted else names), named=not counted)
+        return self
+
+    def _columns(self) -> list[str] | int:
+        names = getattr(self, "feature_names_in_", None)
+        return self.n_features_in_ if names is None else list(names)
+
+    def __sklearn_tags__(self) -> Any:  # noqa: ANN401 - scikit-learn's Tags, new in 1.6
+        """Tells scikit-learn that holes are welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _more_tags(self) -> dict[str, bool]:
+        return {"allow_nan": True}  # scikit-learn before 1.6 asks here
+
+    def _repr_html_inner(self) -> str:
+        """Returns what a notebook shows: a fitted model's card, or scikit-learn's diagram."""
+        if not hasattr(self, "model_"):
+            return super()._repr_html_inner()
+        return card(repr(self), _facts(self), {"": self.kinds_})
+
+    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:  # not with sklearn.set_config(display="text")
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
+
+
+def ordered_graph(names: Sequence[str] | pd.Index) -> CausalGraph:
+    """Returns the graph in which each column depends on all before it."""
+    return CausalGraph.from_edges(itertools.combinations(names, 2), names)
+
+
+def _facts(model: MissCNF) -> dict[str, object]:
+    """Returns what is to be known of a fitted model at a glance."""
+    facts: dict[str, object] = {"graph": repr(model.graph_)}
+    if hasattr(model, "_table"):
+        shown = float(model._table.observed.double().mean())
+        facts["rows"] = f"{len(model._table)}, {100 * (1 - shown):.1f} % of their cells missing"
+    facts["mechanisms"] = f"{model.chosen_} (preset {model.settings_.preset!r})"
+    if model.comparison_ is not None:
+        gain, error = model.comparison_["gain"], model.comparison_["standard_error"]
+        facts["held-out gain over a line"] = f"{gain:.4f} ± {error:.4f} nats a row"
+    return facts
+
+
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"the device {name!r} cannot be used here; try device='cpu'.") from error
+    return device
+
+
+def _mean_log_slope(table: IncompleteTable | None) -> float:
+    """Returns nats a row that turn log-densities of the model's values into the user's units."""
+    return math.nan if table is None else float(table.log_slope().mean())
+
+
+def _history(records: list[dict[str, Any]], shift: tuple[float, float]) -> pd.DataFrame:
+    frame = pd.DataFrame(records)
+    for name, nats in zip(("train", "validation"), shift, strict=True):
+        if name in frame:
+            frame[name] += nats
+    return frame

@@ -1,0 +1,248 @@
+r"""The likelihood near a fit, from a few completions of each row: no integral is solved again.
+
+Draw K completions x^k of every row from the posterior of a fitted model θ̂. For any other θ,
+
+    log p_θ(x_O) / p_θ̂(x_O) = Σ_free log φ_i^θ / φ_i^θ̂ + Σ_c log E_θ̂[ Π_c φ_i^θ / φ_i^θ̂ | x_O ],
+
+and the expectation is an average over the K completions (Geyer and Thompson 1992, one average for
+each component c of `elimination`). At θ̂ the weights are equal and the gradient is Fisher's; away
+from it they say how the posterior moves. Replicates of a fit, which differ from it by its own
+sampling error, are found on this likelihood, all of them at once: every mechanism is evaluated on
+the same completions with B sets of parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from misscnf.inference.elimination import Plan
+from misscnf.inference.integrals import Effort, integrate
+from misscnf.mechanisms import Mechanism, standard_normal_log_prob
+from misscnf.model import StructuralModel
+
+__all__ = ["EFFORT", "Particles", "Families", "Cells", "LogFactor", "LogProb"]
+
+LogFactor = Callable[[int, Tensor, Tensor], Tensor | None]
+"""(node, own (n,), parents (n, p)) → log φ of B sets of parameters, (B, n); None where the node is
+as the fit has it."""
+
+ROWS_AT_ONCE = 1024
+MOST_COMPARED = 64
+"""With more completions, comparing all pairs of them costs more than it spares."""
+EFFORT = Effort(draws=64, effective=32.0, limit=4096, explore=4096)
+
+
+class LogProb(nn.Module):
+    """A mechanism whose call is its log-density, as `torch.func` wants it."""
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        super().__init__()
+        self.mechanism = mechanism
+
+    def forward(self, x: Tensor, parents: Tensor) -> Tensor:
+        """Returns log p(x | parents)."""
+        return self.mechanism.log_prob(x, parents)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What one node is evaluated at: its free factors, then the distinct ones of components.
+
+    Completions of a row often agree on a family, above all where what is hidden is discrete; each
+    of the D distinct ones is evaluated once.
+    """
+
+    free: Tensor
+    """(f,) the row of each free factor"""
+    component: Tensor
+    """(e,) the component of each other factor"""
+    own: Tensor
+    """(f + D,)"""
+    parents: Tensor
+    """(f + D, p)"""
+    place: Tensor
+    """(K, e) where the factor of each completion stands among the f + D"""
+    log_factor: Tensor
+    """(K, e) what the fit says of them"""
+
+
+@dataclass(frozen=True)
+class Families:
+    """The cells of every node for some rows, n of them, and the row of each component."""
+
+    nodes: list[Cells]
+    component_row: Tensor
+    """(C,)"""
+    rows: int
+    """n"""
+
+    def log_prob(self, log_factor: LogFactor) -> Tensor:
+        """Returns log p_θ(x_O) − Σ_c log p_θ̂ for B sets of parameters, (B, n)."""
+        like = self.nodes[0].log_factor
+        answer = like.new_zeros(1, self.rows)
+        ratio = like.new_zeros(1, len(like), len(self.component_row))
+        for node, cells in enumerate(self.nodes):
+            if not len(cells.own):
+                continue
+            found = log_factor(node, cells.own, cells.parents)
+            if found is None:
+                continue
+            answer, ratio = (x.expand(len(found), *x.shape[1:]) for x in (answer, ratio))
+            answer = answer.index_add(1, cells.free, found[:, : len(cells.free)])
+            moved = found[:, cells.place] - cells.log_factor
+            ratio = ratio.index_add(2, cells.component, moved)
+        inner = torch.logsumexp(ratio, 1) - math.log(len(like))
+        return answer.index_add(1, self.component_row, inner)
+
+
+@dataclass(frozen=True)
+class Particles:
+    """Completions of rows, and what the fit says of them. N rows, d nodes, K completions."""
+
+    completed: Tensor
+    """(K, N, d)"""
+    log_factor: Tensor
+    """(K, N, d) log φ_i of the fit, where a factor belongs to a component"""
+    first: Tensor
+    """(K, N, d) the first completion of the row that agrees with this one on the node's family"""
+    plan: Plan
+    own: Tensor
+    """(K, N, d) what each node's factor is asked at: its value, or its noise (`of_noise`)"""
+
+    @staticmethod
+    @torch.no_grad()
+    def draw(
+        model: StructuralModel,
+        values: Tensor,
+        observed: Tensor,
+        count: int,
+        generator: torch.Generator,
+        effort: Effort = EFFORT,
+    ) -> Particles:
+        """Draws completions from the posterior of a fitted model, spread evenly over it.
+
+        Arguments:
+            model: The fit.
+            values: (N, d).
+            observed: (N, d).
+            count: Completions of each row, K.
+            generator: Where randomness comes from.
+            effort: How hard to work on posteriors that have no closed form.
+        """
+        plan = Plan.make(model.graph, observed)
+        completed = torch.where(observed, values, 0.0).expand(count, *values.shape).clone()
+        for rows in torch.arange(len(values)).split(ROWS_AT_ONCE):
+            components = plan.select(rows).components()
+            for block in integrate(model, completed[0, rows], components, effort, generator):
+                c = block.components
+                drawn = block.draw(count, generator, even=True)
+                completed[:, rows[c.cell_row], c.cell_node] = drawn.T.to(values)
+        log_factor = _log_factors(model, completed, plan)
+        first = _first_alike(completed, plan)
+        return Particles(completed, log_factor, first, plan, completed)
+
+    def __len__(self) -> int:
+        return self.completed.shape[1]
+
+    @property
+    def count(self) -> int:
+        """Completions of each row, K."""
+        return len(self.completed)
+
+    def to(self, dtype: torch.dtype) -> Particles:
+        """Returns the same in another precision."""
+        completed, log_factor = self.completed.to(dtype), self.log_factor.to(dtype)
+        own = completed if self.own is self.completed else self.own.to(dtype)
+        return replace(self, completed=completed, log_factor=log_factor, own=own)
+
+    @torch.no_grad()
+    def of_noise(self, model: StructuralModel, nodes: Collection[int]) -> Particles:
+        """Returns the same with the noise of some nodes for their values; its law is N(0, 1).
+
+        Given its parents, a node and its noise are the same news, and ratios of densities too.
+
+        Arguments:
+            model: The fit.
+            nodes: Continuous nodes; factors of others must not be asked for.
+        """
+        noise, log_factor = self.completed.clone(), self.log_factor.clone()
+        for node in nodes:
+            parents = model.parents_of(self.completed, node)
+            u = model.mechanism(node).abduct(self.completed[..., node], parents)
+            noise[..., node], log_factor[..., node] = u, standard_normal_log_prob(u)
+        return replace(self, own=noise, log_factor=log_factor)
+
+    def families(self, rows: Tensor) -> Families:
+        """Gathers what every node is evaluated at for some rows."""
+        plan = self.plan.select(rows)
+        components = plan.components()
+        drawn_node = torch.cat([components.cell_node, components.evidence_node])
+        drawn_row = torch.cat([components.cell_row, components.evidence_row])
+        drawn_component = torch.cat([components.cell_component, components.evidence_component])
+        free_node, free_row = plan.free_factors()
+        nodes = []
+        for node in range(len(plan.graph)):
+            free, here = free_row[free_node == node], drawn_node == node
+            nodes.append(
+                self._cells(node, rows, free, rows[drawn_row[here]], drawn_component[here])
+            )
+        return Families(nodes, components.row, len(rows))
+
+    def _cells(
+        self, node: int, rows: Tensor, free: Tensor, drawn: Tensor, component: Tensor
+    ) -> Cells:
+        columns = torch.tensor(self.plan.graph.parents[node], dtype=torch.int64)
+        first = self.first[:, drawn, node].long()
+        distinct = first == torch.arange(self.count)[:, None]
+        number = distinct.flatten().cumsum(0).reshape(distinct.shape) - 1 + len(free)
+        completion, which = distinct.nonzero(as_tuple=True)
+        own = torch.cat([self.own[0][rows[free], node], self.own[completion, drawn[which], node]])
+        parents = torch.cat(
+            [
+                self.completed[0][rows[free][:, None], columns],
+                self.completed[completion[:, None], drawn[which][:, None], columns],
+            ]
+        )
+        place = number.gather(0, first)
+        log_factor = self.log_factor[:, drawn, node]
+        return Cells(free, component, own, parents, place, log_factor)
+
+    def log_prob(self, rows: Tensor, log_factor: LogFactor) -> Tensor:
+        """Returns log p_θ(x_O) − Σ_c log p_θ̂ of the rows for B sets of parameters, (B, n)."""
+        return self.families(rows).log_prob(log_factor)
+
+
+def _first_alike(completed: Tensor, plan: Plan) -> Tensor:
+    """Returns the first completion that agrees with each on a node's family, (K, N, d)."""
+    count = len(completed)
+    first = torch.arange(count)[:, None, None].expand(completed.shape).to(torch.int16).clone()
+    if count > MOST_COMPARED:
+        return first
+    for node, parents in enumerate(plan.graph.parents):
+        family = completed[..., [node, *parents]]
+        for earlier in reversed(range(count - 1)):
+            alike = (family[earlier] == family[earlier + 1 :]).all(-1)
+            rest = first[earlier + 1 :, :, node]
+            rest[alike] = earlier
+    return first
+
+
+def _log_factors(model: StructuralModel, completed: Tensor, plan: Plan) -> Tensor:
+    """Returns log φ of the factors that belong to components, zero elsewhere, (K, N, d)."""
+    components = plan.components()
+    found = torch.zeros_like(completed)
+    for node in range(len(plan.graph)):
+        rows = torch.cat(
+            [
+                components.cell_row[components.cell_node == node],
+                components.evidence_row[components.evidence_node == node],
+            ]
+        )
+        own, parents = model.family_of(completed, node, rows)
+        found[:, rows, node] = model.mechanism(node).log_prob(own, parents)
+    return found

@@ -1,0 +1,103 @@
+r"""Is the noise of a node normal, and its scale constant? A score test: nothing is fitted.
+
+At a fitted Gaussian mechanism, u = (x − m(x_pa)) / s is standard normal and independent of the
+parents. Four directions away from the normal law, and 2 p away from a constant scale,
+
+    sin u − …,  cos u − …,  sin 2u − …,  cos 2u − …,      (u² − 1) b(x_pa),
+
+have mean zero given what a row shows, if the fit is right (Rao 1948; each is the slope of the
+log-likelihood as the law of u is tilted that way, by Fisher's identity). What the fit could have
+moved by itself, u and u² − 1 and u b(x_pa) of all nodes, the waves of curves among the b, is
+regressed out of them row by row (Neyman's C(α)). With r_i what is left of row i,
+(Σ r)ᵀ (Σ r rᵀ)⁻¹ (Σ r) is χ² under the fit.
+
+The test is a sieve: it says which nodes are worth a richer noise, `ladder` whether it pays.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from scipy.stats import chi2
+from torch import Tensor
+
+from misscnf.fitting.completions import Cells, Particles
+from misscnf.fitting.solve.design import columns_of
+from misscnf.mechanisms import Gaussian
+from misscnf.model import StructuralModel
+
+__all__ = ["noise_p_values"]
+
+FARTHEST = 3.0
+"""Standard deviations of a parent: farther out, it moves the scale no more."""
+
+
+@torch.no_grad()
+def noise_p_values(model: StructuralModel, particles: Particles) -> dict[int, float]:
+    """Returns how likely so odd a noise is if its node's mechanism is right.
+
+    Arguments:
+        model: The fit.
+        particles: Completions of the rows by it.
+
+    Returns:
+        A p-value for every node with a Gaussian mechanism of constant scale.
+    """
+    families = particles.families(torch.arange(len(particles)))
+    known, asked = [], {}
+    for node, cells in enumerate(families.nodes):
+        mechanism = model.mechanism(node)
+        if isinstance(mechanism, Gaussian) and mechanism.constant_scale:
+            u = mechanism.abduct(cells.own, cells.parents)
+            nuisance, tested = _directions(u, _features(mechanism, cells.parents))
+            nuisance = torch.cat([nuisance, u[:, None] * _waves(mechanism, cells.parents)], 1)
+            known.append(_row_scores(nuisance, cells, families.component_row, len(particles)))
+            asked[node] = _row_scores(tested, cells, families.component_row, len(particles))
+    return {node: _p_value(scores, torch.cat(known, 1)) for node, scores in asked.items()}
+
+
+def _features(mechanism: Gaussian, parents: Tensor) -> Tensor:
+    """Returns the parents as numbers within bounds, (n, p)."""
+    if not mechanism.parents:
+        return parents.new_zeros(len(parents), 0)
+    return mechanism.mean.encoding(parents).clamp(-FARTHEST, FARTHEST)
+
+
+def _waves(mechanism: Gaussian, parents: Tensor) -> Tensor:
+    """Returns the waves of a curve, (n, r); none of a line or a network."""
+    if mechanism.mean.curve is None:
+        return parents.new_zeros(len(parents), 0)
+    return columns_of(mechanism.mean, parents)[:, 1 + mechanism.mean.features :]
+
+
+def _row_scores(at_cells: Tensor, cells: Cells, component_row: Tensor, rows: int) -> Tensor:
+    """Returns what each row expects of functions of a node's cells, (N, q)."""
+    scores = at_cells.new_zeros(rows, at_cells.shape[1])
+    scores.index_add_(0, cells.free, at_cells[: len(cells.free)])
+    return scores.index_add_(0, component_row[cells.component], at_cells[cells.place].mean(0))
+
+
+def _p_value(asked: Tensor, known: Tensor) -> float:
+    """Returns the p-value of scores, less what the fit could have moved."""
+    left = asked - known @ torch.linalg.lstsq(known, asked, driver="gelsd").solution
+    total, spread = left.sum(0), left.T @ left
+    rank = int(torch.linalg.matrix_rank(spread, hermitian=True))
+    statistic = total @ torch.linalg.pinv(spread, hermitian=True) @ total
+    return float(chi2.sf(float(statistic), rank)) if rank else 1.0
+
+
+def _directions(u: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns what the fit could have moved, and what it could not, at each cell."""
+    square = u * u - 1.0
+    one, two = math.exp(-0.5), math.exp(-2.0)
+    shape = [
+        torch.sin(u) - one * u,
+        torch.cos(u) - one * (1.0 - 0.5 * square),
+        torch.sin(2.0 * u) - 2.0 * two * u,
+        torch.cos(2.0 * u) - two * (1.0 - 2.0 * square),
+    ]
+    bent = features.square()
+    scale = torch.cat([features - features.mean(0), bent - bent.mean(0)], 1) * square[:, None]
+    nuisance = torch.cat([torch.stack([u, square], 1), u[:, None] * features], 1)
+    return nuisance, torch.cat([torch.stack(shape, 1), scale], 1)

@@ -1,0 +1,1 @@
+"""Curves: smooth means whose prior the evidence chooses, seen through few basis functions."""

@@ -1,0 +1,225 @@
+r"""What a curve rests on: few waves, each known to the rows apart from the others and the line.
+
+A prior that the evidence chose (`evidence`) makes a curve out of bumps, products and ramps, more
+of them than rows can tell apart, and alike. They are turned into waves that the n rows know one by
+one: with F the forms less what a line says of them, times their deviations in the prior,
+
+    Fᵀ F / σ² = U D Uᵀ,       waves F U.
+
+Waves of which even all rows that show y could tell nothing (D_j below 0.05 for them, against 1 of
+the prior) are left out. Each is measured in units of its own posterior error, 1/√N: so the
+likelihood of all N rows, which training follows from here, is as steep in every weight. On rows
+that show the family whole, weights and line are a ridge regression (`fit_curve`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from misscnf.data.domains import Domain
+from misscnf.fitting.smooth.evidence import Prior, bumps_of, choose_prior, line_of, products_of
+from misscnf.fitting.solve.design import columns_of, set_coefficients, stiffness_of
+from misscnf.mechanisms import Gaussian, ramps, straight_bumps
+
+__all__ = ["Basis", "find_basis", "fit_curve"]
+
+CENTRES, MOST_ROWS = 128, 3000
+"""That the prior is chosen by; the curve itself is fitted to all rows."""
+MOST_CENTRES, NARROWEST = 64, 0.5
+"""Centres, and the length scale in deviations of a feature. What needs more of them, or narrower
+ones, is no curve but a network's business: bumps are all of one width, and a form that is steep
+here and flat there takes many of them."""
+LEAST_INFORMATION = 0.05
+ROUNDING = 1e-9
+"""Variance of a bump that single precision cannot tell from nothing."""
+BEYOND = 10
+"""Rows on either side that do not say how a curve bends, only where it goes; half a percent of
+fewer than 2,000."""
+LEAD = 0.25
+"""In length scales: so far a curve still bends on, when rows come to an end."""
+ROUNDS = 3
+"""Of noise given curve given noise, once the prior is known."""
+JITTER, SMALLEST = 1e-6, 1e-14
+
+
+@dataclass(frozen=True)
+class Basis:
+    """All of a curve but its weights. M centres, r waves; see `mechanisms.curve`."""
+
+    centres: Tensor
+    """(M, f)"""
+    reach: Tensor
+    """(f,) length scales"""
+    projection: Tensor
+    """(M + products + 2 f, r)"""
+    tilt: Tensor
+    """(1 + f, r)"""
+    edges: Tensor
+    """(2, f) beyond which the curve goes on straight"""
+    stiffness: Tensor
+    """(r,) precision of the prior of each weight"""
+    noise: float
+    """σ"""
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Centres, products and waves."""
+        (forms, waves), (centres, features) = self.projection.shape, self.centres.shape
+        return centres, forms - centres - 2 * features, waves
+
+    def mechanism(self, parents: Sequence[Domain]) -> Gaussian:
+        """Returns a mechanism with this curve, all weights zero."""
+        found = Gaussian(parents, mean_curve=self.size).double()
+        curve = found.mean.curve
+        assert curve is not None
+        for name in ("centres", "reach", "projection", "tilt", "edges", "stiffness"):
+            getattr(curve, name).copy_(getattr(self, name))
+        return found
+
+
+@torch.no_grad()
+def find_basis(
+    x: Tensor,
+    y: Tensor,
+    rows: int,
+    seen: int,
+    generator: torch.Generator,
+    scale: Tensor | None = None,
+) -> Basis | None:
+    """Returns what a curve of y should rest on; None where a line says it all or it is too narrow.
+
+    Arguments:
+        x: Features (n, f) of the rows that show the family.
+        y: (n,)
+        rows: The rows of the whole table, N.
+        seen: The rows that show y, with all features or not.
+        generator: Where the centres come from.
+        scale: What the noise of each row is times as large as the basis says, (n,); None for one.
+    """
+    scale = torch.ones_like(y) if scale is None else scale
+    order = torch.randperm(len(x), generator=generator)
+    few = order[:MOST_ROWS]
+    some = x[few]
+    prior = choose_prior(some, y[few], x[order[:CENTRES]].unique(dim=0), scale[few])
+    if bool((prior.reach < NARROWEST)[_many_valued(some)].any()):
+        return None
+    noise = float(prior.noise)
+    enough = LEAST_INFORMATION * noise**2 / (seen * float(prior.amplitude) ** 2)
+    spread = _spread(some / prior.reach, enough * scale[few].square())
+    if len(spread) > MOST_CENTRES:
+        return None
+    z, edges = some[spread], _edges(x, prior.reach)
+    projection = _deviations(prior, z)
+    forms = _forms(x, x.clamp(edges[0], edges[1]), z, prior.reach) @ projection
+    forms, line, y = forms / scale[:, None], line_of(x) / scale[:, None], y / scale
+    root = torch.linalg.cholesky(line.T @ line + JITTER * torch.eye(line.shape[1]).to(line))
+    tilt = torch.cholesky_solve(line.T @ forms, root)
+    forms = forms - line @ tilt
+    straight = y - line @ torch.cholesky_solve(line.T @ y[:, None], root)[:, 0]
+    strength, turn = torch.linalg.eigh(forms.T @ forms)
+    pull = (turn.T @ (forms.T @ straight)).square()
+    noise = _noise(noise, strength, pull, straight, line.shape[1])
+    information = strength.clamp(min=0.0) / noise**2
+    of_all = information * seen / len(y)
+    known = of_all > LEAST_INFORMATION
+    if not known.any():
+        return None
+    unit = ((1.0 + information[known]) / rows).sqrt()
+    turn = turn[:, known] / unit
+    return Basis(z, prior.reach, projection @ turn, tilt @ turn, edges, unit**-2.0, noise)
+
+
+def _many_valued(x: Tensor) -> Tensor:
+    """Returns which features have more than two values, (f,): between two, nothing is narrow."""
+    return x.sort(0).values.diff(dim=0).ne(0).sum(0) > 1
+
+
+def _spread(x: Tensor, enough: Tensor) -> list[int]:
+    """Returns rows whose bumps say, up to a variance at each, all that those of all rows say.
+
+    Pivoted Cholesky factors: the next centre is where the last ones know least.
+    """
+    unsaid, enough = torch.ones_like(x[:, 0]), enough.clamp(min=ROUNDING)
+    factors: list[Tensor] = []
+    chosen: list[int] = []
+    while len(chosen) <= MOST_CENTRES:
+        pivot = int((unsaid / enough).argmax())
+        if bool(unsaid[pivot] < enough[pivot]):
+            break
+        column = torch.exp(-0.5 * (x - x[pivot]).square().sum(1))
+        for factor in factors:
+            column = column - factor * factor[pivot]
+        factors.append(column / column[pivot].sqrt())
+        chosen.append(pivot)
+        unsaid = (unsaid - factors[-1].square()).clamp(min=0.0)
+    return chosen
+
+
+def _edges(x: Tensor, reach: Tensor) -> Tensor:
+    """Returns where each feature has left the rows behind, (2, f)."""
+    ordered = x.sort(0).values
+    few = min(BEYOND, len(x) // 200)
+    return torch.stack([ordered[few] - LEAD * reach, ordered[-1 - few] + LEAD * reach])
+
+
+def _deviations(prior: Prior, z: Tensor) -> Tensor:
+    """Returns a root of the prior's covariance of all forms, (M + products + 2 f, same).
+
+    A ramp is as steep as bumps are.
+    """
+    size, turn = torch.linalg.eigh(bumps_of(z, z, prior.reach))
+    of_bumps = prior.amplitude * turn / size.clamp(min=SMALLEST).sqrt()
+    of_ramps = (prior.amplitude / prior.reach).repeat(2)
+    return torch.block_diag(of_bumps, prior.spreads().diag(), of_ramps.diag())
+
+
+def _forms(x: Tensor, inside: Tensor, z: Tensor, reach: Tensor) -> Tensor:
+    """Returns bumps, products and ramps, as a curve has them, (n, M + products + 2 f)."""
+    bumps = straight_bumps(x / reach, inside / reach, z / reach)
+    return torch.cat([bumps, products_of(x, inside), ramps(x, inside)], 1)
+
+
+def _noise(noise: float, strength: Tensor, pull: Tensor, straight: Tensor, line: int) -> float:
+    """Returns the noise that a ridge of strength σ² leaves, its degrees of freedom counted."""
+    for _ in range(ROUNDS):
+        ridge = strength + noise**2
+        left = straight @ straight - (pull * (2.0 / ridge - strength / ridge.square())).sum()
+        spent = line + (strength / ridge).sum()
+        noise = float((left / (len(straight) - spent).clamp(min=1.0)).clamp(min=1e-6).sqrt())
+    return noise
+
+
+@torch.no_grad()
+def fit_curve(
+    basis: Basis | None,
+    parents: Sequence[Domain],
+    x: Tensor,
+    y: Tensor,
+    weights: Tensor | None = None,
+) -> Gaussian:
+    """Returns the mechanism that fits some rows best, its curve under the prior.
+
+    Arguments:
+        basis: What the curve rests on; None for a line.
+        parents: The domains of the parents.
+        x: Parents (n, p).
+        y: (n,)
+        weights: (n,) of the rows; None counts all alike.
+    """
+    found = Gaussian(parents).double() if basis is None else basis.mechanism(parents)
+    weights = torch.ones_like(y) if weights is None else weights
+    columns = columns_of(found.mean, x)
+    gram = columns.T @ (weights[:, None] * columns)
+    penalty = stiffness_of(found.mean) * (1.0 if basis is None else basis.noise**2)
+    ridge = gram + penalty.diag() + 1e-9 * len(y) * torch.eye(len(gram), dtype=y.dtype)
+    coefficients = torch.linalg.solve(ridge, columns.T @ (weights * y))
+    spent = torch.linalg.solve(ridge, gram).diagonal().sum()
+    left = (weights * (y - columns @ coefficients).square()).sum()
+    variance = (left / (weights.sum() - spent).clamp(min=1.0)).clamp(min=1e-12)
+    set_coefficients(found.mean, coefficients)
+    found.log_scale.bias.copy_(0.5 * variance.log())
+    return found

@@ -1,0 +1,1 @@
+"""Training of networks: the loop, its gradient, schedules, checkpoints, stacked replicates."""

@@ -1,0 +1,9 @@
+"""The causal graph: a named DAG, read from anything that people have.
+
+dag        the graph itself: parents, descendants, the order of nodes
+readers    text and files as people write them: arrows, DOT, dagitty, lavaan, GML, CSV, JSON, YAML
+"""
+
+from misscnf.graph.dag import CausalGraph, GraphLike
+
+__all__ = ["CausalGraph", "GraphLike"]

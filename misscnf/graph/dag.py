@@ -1,0 +1,378 @@
+"""The causal graph: who is a direct cause of whom.
+
+A structural causal model writes each variable as a function of its direct causes and a noise of
+its own, and the graph says which causes:
+
+    x_i = f_i(x_pa(i), u_i),    nodes in an order where pa(i) comes before i
+
+So a graph here is a directed graph without cycles whose nodes are named like the columns of the
+table. It keeps its nodes in topological order, which turns every walk over ancestors or
+descendants into one pass. Whatever the user holds (a networkx graph, pairs, a dictionary, an
+adjacency table, a text, a file) is read by `CausalGraph.read` and checked in one place,
+`CausalGraph.from_edges`. Hidden common causes have no place in it: each node needs a column.
+"""
+
+from __future__ import annotations
+
+import difflib
+import heapq
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Number
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+
+from misscnf.errors import InputError
+from misscnf.graph import readers
+
+__all__ = ["CausalGraph", "GraphLike"]
+
+Edge: TypeAlias = tuple[str, str]
+
+_EDGES_SHOWN = 12
+
+
+@dataclass(frozen=True, repr=False)
+class CausalGraph:
+    """A directed acyclic graph over named variables; it cannot be changed once made.
+
+    Make one with `CausalGraph.read` or `CausalGraph.from_edges`, which check what they are given.
+    Two graphs are equal when they have the same nodes, in the same order, and the same edges.
+
+    Example:
+        >>> CausalGraph.read("age -> dose; age -> recovery; dose -> recovery")
+        CausalGraph(3 nodes: age → dose; age → recovery; dose → recovery)
+    """
+
+    nodes: tuple[str, ...]
+    """Names in topological order; among the free choices, the order in which they were given."""
+    parents: tuple[tuple[int, ...], ...]
+    """For each node the positions of its direct causes, ascending, all smaller than its own."""
+
+    @classmethod
+    def from_edges(cls, edges: Iterable[Edge], nodes: Iterable[str] = ()) -> CausalGraph:
+        """Makes a graph from (cause, effect) pairs; every other way of making one ends here.
+
+        Args:
+            edges: Pairs of names, cause first. A pair given twice counts once.
+            nodes: Names in the order wanted where the edges leave a choice; also the way to
+                name nodes without edges. Names that only the edges mention come after.
+
+        Raises:
+            InputError: If a name is not a non-empty string, a node is listed twice, an edge is
+                not a pair, the edges form a cycle, or there is no node at all.
+        """
+        listed = _checked_nodes(nodes)
+        pairs = [_checked_edge(edge) for edge in _in_fixed_order(edges)]
+        appearance = dict.fromkeys([*listed, *(name for pair in pairs for name in pair)])
+        if not appearance:
+            raise InputError("the graph is empty; give at least one node.")
+        causes: dict[str, set[str]] = {name: set() for name in appearance}
+        for cause, effect in pairs:
+            causes[effect].add(cause)
+        ordered = _topological_order(causes)
+        position = {name: i for i, name in enumerate(ordered)}
+        parents = tuple(tuple(sorted(position[p] for p in causes[name])) for name in ordered)
+        return cls(nodes=ordered, parents=parents)
+
+    @classmethod
+    def read(cls, source: GraphLike) -> CausalGraph:
+        """Reads a graph from whatever holds one; the source is never changed.
+
+        Args:
+            source: One of
+
+                - a `CausalGraph`, returned as it is;
+                - a `networkx.DiGraph` or `MultiDiGraph` (parallel edges count once);
+                - pairs ``(cause, effect)``;
+                - a dictionary ``{child: [parents]}``;
+                - a pandas adjacency table whose index and columns hold the same names, where a
+                  nonzero entry at [row, column] means row → column, as in networkx;
+                - a path to a file, or a string with the text itself: DOT, GML, dagitty, lavaan
+                  regressions, JSON ``{child: [parents]}``, CSV with the columns cause and
+                  effect, or plain arrows such as ``"a -> b; b -> c"``. See
+                  `misscnf.graph.readers` for what is read of each.
+
+        Raises:
+            InputError: If the source cannot be read as a directed acyclic graph.
+        """
+        if isinstance(source, CausalGraph):
+            return source
+        if isinstance(source, str | os.PathLike):
+            nodes, edges = _read_path_or_text(source)
+        elif isinstance(source, nx.Graph):
+            nodes, edges = _read_networkx(source)
+        elif isinstance(source, pd.DataFrame):
+            nodes, edges = _read_adjacency(source)
+        elif isinstance(source, Mapping):
+            nodes, edges = _read_parent_lists(source)
+        elif isinstance(source, Iterable) and not isinstance(source, bytes):
+            nodes, edges = [], _in_fixed_order(source)
+        else:
+            raise InputError(
+                f"a graph cannot be read from an object of type {type(source).__name__}; give "
+                "pairs (cause, effect), a dictionary {child: [parents]}, a networkx DiGraph, an "
+                "adjacency DataFrame, a text or a file."
+            )
+        return cls.from_edges(edges, nodes)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __repr__(self) -> str:
+        in_edges = {name for edge in self.edges for name in edge}
+        parts = [f"{cause} → {effect}" for cause, effect in self.edges]
+        parts += [name for name in self.nodes if name not in in_edges]
+        if len(parts) > _EDGES_SHOWN:
+            parts = [*parts[:_EDGES_SHOWN], "…"]
+        return f"CausalGraph({len(self)} node{'s' * (len(self) > 1)}: {'; '.join(parts)})"
+
+    def index(self, name: str) -> int:
+        """Returns the position of a node in `nodes`."""
+        if name in self._positions:
+            return self._positions[name]
+        close = difflib.get_close_matches(str(name), self.nodes)
+        hint = f"did you mean {' or '.join(map(repr, close))}?" if close else _known(self.nodes)
+        raise InputError(f"the graph has no node {name!r}; {hint}")
+
+    def parents_of(self, name: str) -> tuple[str, ...]:
+        """Returns the names of the direct causes of a node, in the order of `nodes`."""
+        return tuple(self.nodes[p] for p in self.parents[self.index(name)])
+
+    @cached_property
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """For each node the positions of its direct effects, ascending."""
+        effects: list[list[int]] = [[] for _ in self.nodes]
+        for child, parents in enumerate(self.parents):
+            for parent in parents:
+                effects[parent].append(child)
+        return tuple(map(tuple, effects))
+
+    @property
+    def roots(self) -> tuple[int, ...]:
+        """Positions of the nodes without parents."""
+        return tuple(i for i, parents in enumerate(self.parents) if not parents)
+
+    @property
+    def families(self) -> tuple[tuple[int, ...], ...]:
+        """For each node its own position followed by those of its parents."""
+        return tuple((i, *parents) for i, parents in enumerate(self.parents))
+
+    @property
+    def edges(self) -> list[Edge]:
+        """All (cause, effect) pairs, by effect and then by cause in the order of `nodes`."""
+        names = self.nodes
+        return [(names[p], names[i]) for i, parents in enumerate(self.parents) for p in parents]
+
+    def ancestral_closure(self, indices: Iterable[int]) -> frozenset[int]:
+        """Returns the given nodes together with all their ancestors."""
+        closure = self._checked_indices(indices)
+        for i in reversed(range(len(self))):
+            if i in closure:
+                closure.update(self.parents[i])
+        return frozenset(closure)
+
+    def descendants(self, indices: Iterable[int]) -> frozenset[int]:
+        """Returns the given nodes, themselves included, together with all their descendants."""
+        reached = self._checked_indices(indices)
+        for i, parents in enumerate(self.parents):
+            if not reached.isdisjoint(parents):
+                reached.add(i)
+        return frozenset(reached)
+
+    def to_networkx(self) -> nx.DiGraph:
+        """Returns a new networkx graph with the same nodes, in order, and edges."""
+        graph = nx.DiGraph()
+        graph.add_nodes_from(self.nodes)
+        graph.add_edges_from(self.edges)
+        return graph
+
+    def to_dict(self) -> dict[str, list[str]]:
+        """Returns ``{child: [parents]}`` for all nodes in order; `read` gives the graph back."""
+        return {name: list(self.parents_of(name)) for name in self.nodes}
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.nodes)}
+
+    def _checked_indices(self, indices: Iterable[int]) -> set[int]:
+        given = list(indices)
+        for i in given:
+            if i not in range(len(self)):
+                raise InputError(
+                    f"{i!r} is not a position in a graph of {len(self)} nodes; graph.index(name) "
+                    "gives the position of a node."
+                )
+        return {int(i) for i in given}
+
+
+GraphLike: TypeAlias = (
+    CausalGraph
+    | nx.DiGraph
+    | pd.DataFrame
+    | Mapping[str, Iterable[str]]
+    | Iterable[Edge]
+    | os.PathLike[str]
+    | str
+)
+"""Everything that `CausalGraph.read` accepts."""
+
+
+def _topological_order(causes: Mapping[str, set[str]]) -> tuple[str, ...]:
+    """Kahn's algorithm, always taking the earliest named of the nodes whose causes are placed."""
+    names = list(causes)
+    effects: dict[str, list[int]] = {name: [] for name in names}
+    for i, name in enumerate(names):
+        for cause in causes[name]:
+            effects[cause].append(i)
+    waiting = [len(causes[name]) for name in names]
+    ready = [i for i, count in enumerate(waiting) if count == 0]
+    placed: list[str] = []
+    while ready:
+        placed.append(names[heapq.heappop(ready)])
+        for i in effects[placed[-1]]:
+            waiting[i] -= 1
+            if waiting[i] == 0:
+                heapq.heappush(ready, i)
+    if len(placed) < len(names):
+        stuck = {name: causes[name] for i, name in enumerate(names) if waiting[i]}
+        cycle = _find_cycle(stuck)
+        raise InputError(
+            f"the graph has the cycle {' → '.join(cycle)}, and a causal graph has none; "
+            "remove or turn round one of these edges."
+        )
+    return tuple(placed)
+
+
+def _find_cycle(causes: Mapping[str, set[str]]) -> list[str]:
+    """Walks from effect to cause among nodes that all still wait for one, until a node recurs."""
+    walk = [next(iter(causes))]
+    while walk[-1] not in walk[:-1]:
+        walk.append(next(name for name in causes if name in causes[walk[-1]]))
+    cycle = walk[walk.index(walk[-1]) :]
+    return cycle[::-1]
+
+
+def _in_fixed_order(items: Iterable[Any]) -> list[Any]:
+    """Lists the items; a set has no order of its own, and hashing would vary it between runs."""
+    return sorted(items, key=repr) if isinstance(items, set | frozenset) else list(items)
+
+
+def _checked_name(name: object) -> str:
+    if not isinstance(name, str):
+        raise InputError(
+            f"the node name {name!r} is of type {type(name).__name__}, and names must be "
+            f"strings like the table's columns; rename it, for example as {str(name)!r}."
+        )
+    if not name.strip():
+        raise InputError(f"a node has the empty name {str(name)!r}; give it a name.")
+    return str(name)
+
+
+def _checked_nodes(nodes: Iterable[str]) -> list[str]:
+    if isinstance(nodes, str):
+        raise InputError(f"nodes must be a list of names, not the string {nodes!r}.")
+    names = [_checked_name(name) for name in _in_fixed_order(nodes)]
+    _refuse_duplicates(names, "among the nodes")
+    return names
+
+
+def _checked_edge(edge: Any) -> Edge:  # noqa: ANN401 - anything may come in, that is the check
+    if isinstance(edge, str | Mapping | set | frozenset) or not isinstance(edge, Iterable):
+        pair: tuple[Any, ...] = ()
+    else:
+        pair = tuple(edge)
+    if len(pair) != 2:
+        raise InputError(f"the edge {edge!r} is not a pair (cause, effect) of two names.")
+    cause, effect = _checked_name(pair[0]), _checked_name(pair[1])
+    if cause == effect:
+        raise InputError(
+            f"node {cause!r} is given as a cause of itself ({cause} → {cause}); remove this edge."
+        )
+    return cause, effect
+
+
+def _refuse_duplicates(names: Sequence[object], where: str) -> None:
+    seen: set[object] = set()
+    for name in names:
+        if name in seen:
+            raise InputError(f"the name {name!r} appears twice {where}; names must be unique.")
+        seen.add(name)
+
+
+def _read_path_or_text(source: str | os.PathLike[str]) -> tuple[list[str], list[Edge]]:
+    if isinstance(source, str) and not readers.names_a_file(source):
+        return readers.read_text(source)
+    path = Path(source)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(
+            f"file not found: {str(path)!r}; give the path of a graph file, or the graph as text."
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"the graph file {str(path)!r} cannot be read: {error}.") from error
+    try:
+        return readers.read_text(text, path.suffix.lower())
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _read_networkx(graph: nx.Graph) -> tuple[list[Any], list[Edge]]:
+    if not graph.is_directed():
+        raise InputError(
+            f"the networkx {type(graph).__name__} is undirected, so its edges do not say which "
+            "end is the cause; give a DiGraph."
+        )
+    return list(graph.nodes), [(cause, effect) for cause, effect, *_ in graph.edges]
+
+
+def _read_parent_lists(parents: Mapping[Any, Any]) -> tuple[list[Any], list[Edge]]:
+    for child, causes in parents.items():
+        if isinstance(causes, str | Mapping) or not isinstance(causes, Iterable):
+            raise InputError(
+                f"the parents of {child!r} must be a list of names, and {causes!r} is of type "
+                f"{type(causes).__name__}; write {{child: [parents]}}."
+            )
+    edges = [(cause, child) for child in parents for cause in _in_fixed_order(parents[child])]
+    return list(parents), edges
+
+
+def _read_adjacency(table: pd.DataFrame) -> tuple[list[Any], list[Edge]]:
+    """Reads by label, so rows and columns need not come in the same order."""
+    rows, columns = list(table.index), list(table.columns)
+    _refuse_duplicates(rows, "in the index of the adjacency table")
+    _refuse_duplicates(columns, "in the columns of the adjacency table")
+    if set(rows) != set(columns):
+        only = next(name for name in [*rows, *columns] if (name in rows) != (name in columns))
+        raise InputError(
+            f"an adjacency table has the same names in its index and its columns, and {only!r} is "
+            "in one only; for a table of pairs, give table.itertuples(index=False)."
+        )
+    entries = table.to_numpy(dtype=object)
+    edges = []
+    for row, values in zip(rows, entries, strict=True):
+        for column, value in zip(columns, values, strict=True):
+            if _is_edge(value, row, column):
+                edges.append((row, column))
+    return columns, edges
+
+
+def _is_edge(entry: Any, row: object, column: object) -> bool:  # noqa: ANN401 - a table's cell
+    if not isinstance(entry, Number | np.bool_) or entry != entry:  # NaN differs from itself
+        raise InputError(
+            f"the adjacency table holds {entry!r} at [{row!r}, {column!r}]; write 1 for an edge "
+            f"from {row!r} to {column!r} and 0 for none."
+        )
+    return bool(entry != 0)
+
+
+def _known(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_EDGES_SHOWN]) + (", …" if len(names) > _EDGES_SHOWN else "")
+    return f"its nodes are {shown}."

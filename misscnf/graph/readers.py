@@ -1,0 +1,397 @@
+"""Causal graphs written as text, read into (nodes, edges) in order of appearance.
+
+Seven ways of writing are told apart by their content, with a file's suffix as a hint:
+
+- DOT: ``digraph g { a -> b -> c; {a d} -> e; "blood pressure" [label="x"] }``. Attributes and
+  default statements are skipped, subgraphs are flattened. Ports (``a:n``) are not read.
+- dagitty: ``dag { a -> b <- c; d [exposure, pos="0,1"] }``.
+- GML, by networkx.
+- JSON: ``{"child": ["parent", ...]}``.
+- CSV: an edge per line under a header with the columns ``cause`` and ``effect``.
+- lavaan regressions: ``y ~ x + b1*z``; intercepts and variances are accepted and add no edge.
+- plain arrows: ``a -> b; b <- c, d -> e -> f``, with ``→`` and ``←`` too; a lone name is a node
+  without edges and ``{a b} -> c`` gives both edges. Semicolons and line ends separate. A comma
+  does as well, but only between parts of one kind: ``a, b -> c`` might mean one edge or two and
+  is refused.
+
+A mark that would change the meaning if it were skipped is refused: arrows that are not directed,
+latent nodes, DOT's ``dir=both``, a lavaan term fixed at zero. Whether the edges form a causal
+graph at all (names, cycles) is for `misscnf.graph.dag` to check.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import networkx as nx
+
+from misscnf.errors import InputError
+
+__all__ = ["read_text", "names_a_file"]
+
+Parsed: TypeAlias = tuple[list[str], list[tuple[str, str]]]
+
+_QUOTED = r'"(?:\\.|[^"\\])*"'
+# A hash inside a word is left alone: better an unreadable name than half a line lost.
+_COMMENT = re.compile(rf"{_QUOTED}|//[^\n]*|(?<![^\s;{{}}])#[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def read_text(text: str, suffix: str = "") -> Parsed:
+    """Reads a graph from its text; see the module's description for what is understood.
+
+    Args:
+        text: The text itself.
+        suffix: The suffix of the file it came from, believed where the text leaves a doubt.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    bare = _without_comments(text)
+    readers = [reader for reader, signature in _SIGNATURES.items() if signature.match(bare)]
+    if suffix in _USUAL_READERS:
+        readers.append(_USUAL_READERS[suffix])
+    is_lavaan = re.search(r"~|:=|==", re.sub(_QUOTED, "", bare))
+    readers.append(_read_lavaan if is_lavaan else _read_plain)
+    return readers[0](text)
+
+
+def names_a_file(text: str) -> bool:
+    """Says whether a string is a path, existing or plainly meant as one, and not a graph."""
+    if os.path.isfile(text):
+        return True
+    if "\n" in text.strip() or re.search(r"->|<-|[→←↔{;]|\s~", text):
+        return False
+    return Path(text.strip()).suffix.lower() in (*_USUAL_READERS, ".txt")
+
+
+def _without_comments(text: str) -> str:
+    """Blanks comments but keeps their line ends, so that lines keep their numbers."""
+    return _COMMENT.sub(lambda m: m[0] if m[0][0] == '"' else " " + "\n" * m[0].count("\n"), text)
+
+
+def _unreadable(number: int, line: str, why: str) -> InputError:
+    shown = line.strip() if len(line.strip()) <= 80 else f"{line.strip()[:79]}…"
+    return InputError(f"line {number} of the graph cannot be read: {shown!r} ({why}).")
+
+
+_TOKEN = re.compile(
+    rf"""(?P<quoted>{_QUOTED})
+    | (?P<value> =\s* (?: {_QUOTED} | <(?:[^<>]|<[^<>]*>)*> | [^\s,;="<>\[\]{{}}]+ ))
+    | (?P<arrow> [@<]?-{{1,2}}[@>]? | [→←↔])
+    | (?P<name> [\w.]+ (?:-[\w.]+)*)
+    | (?P<mark> \S)""",
+    re.VERBOSE,
+)
+_FORWARD, _BACKWARD, _BOTH = ("->", "-->", "→"), ("<-", "<--", "←"), ("<->", "↔")
+_NO_HIDDEN = "hidden variables are not supported yet, because each node needs a column"
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    line: int
+
+
+def _tokens(text: str) -> list[_Token]:
+    bare = _without_comments(text)
+    tokens, line, counted = [], 1, 0
+    for match in _TOKEN.finditer(bare):
+        line += bare.count("\n", counted, match.start())
+        counted = match.start()
+        kind, found = str(match.lastgroup), match[0]
+        if kind == "quoted":
+            found = found[1:-1].replace('\\"', '"')
+        tokens.append(_Token(kind, found, line))
+    return tokens
+
+
+class _ArrowReader:
+    """Reads statements such as ``a -> {b c} <- d [attributes]`` from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = text.split("\n")
+        self.keywords: tuple[str, ...] = ()  # words that set defaults and name no node
+        self.tokens = _tokens(text)
+        self.at = 0
+        self.nodes: dict[str, None] = {}
+        self.edges: list[tuple[str, str]] = []
+
+    def peek(self, ahead: int = 0) -> _Token:
+        """Returns a token without taking it; past the last one, a token of the kind 'end'."""
+        if self.at + ahead < len(self.tokens):
+            return self.tokens[self.at + ahead]
+        return _Token("end", "", self.tokens[-1].line if self.tokens else 1)
+
+    def take(self, *wanted: str) -> _Token | None:
+        """Takes the next token if it is one of these marks, or of one of these kinds."""
+        token = self.peek()
+        if token.kind in wanted or (token.kind == "mark" and token.text in wanted):
+            self.at += 1
+            return token
+        return None
+
+    def unexpected(self) -> InputError:
+        token = self.peek()
+        why = f"unexpected {token.text!r}" if token.kind != "end" else "it ends too early"
+        return _unreadable(token.line, self.lines[token.line - 1], why)
+
+    def block(self, *separators: str) -> list[str]:
+        """Reads statements up to the closing brace and returns the nodes they mention."""
+        mentioned: list[str] = []
+        while not self.take("}"):
+            if self.take(*separators):
+                continue
+            word, following = self.peek(), self.peek(1)
+            if word.kind in ("name", "quoted") and following.kind == "value":  # as in rankdir=LR
+                self.at += 2
+            elif word.kind == "name" and word.text.lower() in self.keywords:
+                self.at += 1
+                self.skip_attributes(f"the default for each {word.text}")
+            else:
+                mentioned += self.statement()
+        return list(dict.fromkeys(mentioned))
+
+    def statement(self) -> list[str]:
+        """Reads a lone end or a chain of them and returns the nodes it mentions."""
+        end = self.end()
+        mentioned = list(end)
+        while arrow := self.take("arrow"):
+            before, end = end, self.end()
+            self.connect(before, arrow, end)
+            mentioned += end
+        owner = "node" if len(mentioned) == 1 else "the edge of"
+        self.skip_attributes(f"{owner} {' '.join(mentioned)!r}")
+        return mentioned
+
+    def end(self) -> list[str]:
+        """Reads what an arrow can touch: a node, or a group in braces."""
+        if self.peek().text.lower() == "subgraph" and self.peek(1).kind != "arrow":
+            self.at += 1
+            self.take("name", "quoted")
+        if self.take("{"):
+            return self.block(";", ",")
+        token = self.take("name", "quoted")
+        if token is None:
+            raise self.unexpected()
+        self.nodes[token.text] = None
+        return [token.text]
+
+    def connect(self, left: list[str], arrow: _Token, right: list[str]) -> None:
+        pairs = list(itertools.product(left, right))
+        if arrow.text in _FORWARD:
+            self.edges += pairs
+        elif arrow.text in _BACKWARD:
+            self.edges += [(cause, effect) for effect, cause in pairs]
+        else:
+            one, two = " ".join(left), " ".join(right)
+            if arrow.text in _BOTH:
+                why = f"it stands for a hidden cause of both, and {_NO_HIDDEN}"
+            else:
+                why = f"it does not say which is the cause; write {one} -> {two} or {one} <- {two}"
+            raise InputError(f"'{one} {arrow.text} {two}' on line {arrow.line} is refused: {why}.")
+
+    def skip_attributes(self, owner: str) -> None:
+        """Passes over ``[key=value, key]``, except for what changes the meaning of the graph."""
+        while self.take("["):
+            while not self.take("]"):
+                key = self.peek()
+                self.at += 1
+                value = self.take("value")
+                said = re.sub(r'[\s"]', "", key.text + (value.text if value else "")).lower()
+                if key.kind == "end":
+                    raise self.unexpected()
+                if said in ("latent", "unobserved", "observed=no"):
+                    raise InputError(f"{owner} is marked as {said!r}, and {_NO_HIDDEN}.")
+                if said in ("dir=both", "dir=none", "dir=back"):
+                    raise InputError(
+                        f"{owner} has {said!r}, which undoes its arrow; leave it out."
+                    )
+
+
+def _read_braced(text: str) -> Parsed:
+    """Reads DOT and dagitty, which differ in the word before the brace."""
+    reader = _ArrowReader(text)
+    if reader.peek().text.lower() == "strict":
+        reader.at += 1
+    kind = reader.peek().text.lower()
+    if kind in ("graph", "pdag", "mag", "pag"):
+        raise InputError(
+            f"a graph that begins with {kind!r} leaves the direction of its edges open; write a "
+            "directed one, as 'digraph { a -> b }' or 'dag { a -> b }'."
+        )
+    reader.at += 1
+    reader.take("name", "quoted")
+    if kind not in ("digraph", "dag") or not reader.take("{"):
+        raise _unreadable(1, reader.lines[0], "expected it to begin with 'digraph {' or 'dag {'")
+    reader.keywords = ("node", "edge", "graph") if kind == "digraph" else ()
+    reader.block(";")
+    if reader.peek().kind != "end":
+        raise reader.unexpected()
+    return list(reader.nodes), reader.edges
+
+
+def _read_plain(text: str) -> Parsed:
+    reader = _ArrowReader(text)
+    for sentence in _sentences(reader.tokens):
+        reader.tokens, reader.at = sentence, 0
+        has_arrow = []
+        while reader.peek().kind != "end":
+            edges_before = len(reader.edges)
+            reader.statement()
+            has_arrow.append(len(reader.edges) > edges_before)
+            if reader.peek().kind != "end" and not reader.take(","):
+                raise reader.unexpected()
+        if any(has_arrow) and not all(has_arrow):
+            why = "the comma leaves open what the arrow is for; write {a b} -> c or a; b -> c"
+            raise _unreadable(sentence[0].line, reader.lines[sentence[0].line - 1], why)
+    return list(reader.nodes), reader.edges
+
+
+def _sentences(tokens: Iterable[_Token]) -> Iterator[list[_Token]]:
+    """Cuts at semicolons and line ends, except that a comma goes on over the end of its line."""
+    sentence: list[_Token] = []
+    for token in tokens:
+        last = sentence[-1] if sentence else token
+        semicolon = token[:2] == ("mark", ";")
+        if semicolon or (token.line > last.line and last[:2] != ("mark", ",")):
+            yield sentence
+            sentence = []
+        if not semicolon:
+            sentence.append(token)
+    yield sentence
+
+
+_LAVAAN_OPERATOR = re.compile(r"=~|<~|~\*~|~~|:=|==|~|[<>|%]")
+_LAVAAN_REFUSED = {
+    "=~": f"it defines a latent variable, and {_NO_HIDDEN}",
+    "<~": f"it defines a composite variable, and {_NO_HIDDEN}",
+    ":=": "it defines a parameter; only regressions such as y ~ x + z say who causes whom",
+    "==": "it constrains parameters; only regressions such as y ~ x + z say who causes whom",
+}
+
+
+def _read_lavaan(text: str) -> Parsed:
+    nodes: dict[str, None] = {}
+    edges: list[tuple[str, str]] = []
+    for number, line in _lavaan_sentences(text):
+        operator = _LAVAAN_OPERATOR.search(line)
+        if operator is None or operator[0] not in ("~", "~~"):
+            why = _LAVAAN_REFUSED.get(operator[0] if operator else "", "expected y ~ x + z")
+            raise _unreadable(number, line, why)
+        effects = _lavaan_names(number, line, line[: operator.start()])
+        causes = _lavaan_names(number, line, line[operator.end() :])
+        if not effects:
+            raise _unreadable(number, line, "no variable on its left side")
+        nodes |= dict.fromkeys([*effects, *causes])
+        pairs = [(cause, effect) for effect in effects for cause in causes]
+        if operator[0] == "~":
+            edges += pairs
+        elif any(cause != effect for cause, effect in pairs):
+            why = f"a covariance stands for a hidden cause of both, and {_NO_HIDDEN}"
+            raise _unreadable(number, line, why)
+    return list(nodes), edges
+
+
+def _lavaan_sentences(text: str) -> list[tuple[int, str]]:
+    """Cuts at semicolons and line ends, except next to an operator that wants another term."""
+    sentences: list[tuple[int, str]] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        for part in filter(None, map(str.strip, re.sub(r"[#!].*", "", line).split(";"))):
+            if sentences and (part[0] in "+*" or sentences[-1][1][-1] in "+*~"):
+                first, begun = sentences.pop()
+                sentences.append((first, f"{begun} {part}"))
+            else:
+                sentences.append((number, part))
+    return sentences
+
+
+def _lavaan_names(number: int, line: str, side: str) -> list[str]:
+    """Lists the variables of ``b1*x + z + 1``, without modifiers and without the intercept."""
+    names = []
+    for term in side.split("+"):
+        *modifier, name = (part.strip() for part in term.rsplit("*", maxsplit=1))
+        if name == "1":
+            continue
+        if not re.fullmatch(r"[\w.]*[^\W\d][\w.]*", name):
+            raise _unreadable(number, line, f"{name!r} is not a variable")
+        if modifier and re.fullmatch(r"0+\.?0*", modifier[0]):
+            raise _unreadable(number, line, "a term fixed at zero is no edge; leave it out")
+        names.append(name)
+    return names
+
+
+def _read_gml(text: str) -> Parsed:
+    try:
+        graph = nx.parse_gml(text)
+    except (nx.NetworkXException, ValueError, TypeError, LookupError, AttributeError) as error:
+        raise InputError(f"the GML text cannot be read: {error}.") from error
+    if not graph.is_directed():
+        raise InputError(
+            "the GML graph is undirected, so its edges do not say which end is the cause; write "
+            "'directed 1' after 'graph ['."
+        )
+    return [str(name) for name in graph], [(str(u), str(v)) for u, v, *_ in graph.edges]
+
+
+def _read_json(text: str) -> Parsed:
+    try:
+        parents = json.loads(text, object_pairs_hook=_without_repeats)
+    except json.JSONDecodeError as error:
+        line = text.split("\n")[error.lineno - 1]
+        raise _unreadable(error.lineno, line, error.msg) from error
+    if not isinstance(parents, dict):
+        raise InputError('a graph in JSON is an object {"child": ["parent", ...]}.')
+    for child, causes in parents.items():
+        if not isinstance(causes, list):
+            raise InputError(f"the parents of {child!r} must be a list of names, not {causes!r}.")
+    return list(parents), [(cause, child) for child in parents for cause in parents[child]]
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Makes a JSON object of its pairs; json itself would silently keep the last of a name."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise InputError(f"the name {name!r} appears twice; list all its parents at once.")
+        found[name] = value
+    return found
+
+
+def _read_csv(text: str) -> Parsed:
+    rows = csv.reader(io.StringIO(text), skipinitialspace=True)
+    header = [name.strip().lower() for name in next(rows, [])]
+    if header.count("cause") != 1 or header.count("effect") != 1:
+        raise InputError(
+            f"a graph in CSV has the columns cause and effect, and its first line is {header}."
+        )
+    cause, effect = header.index("cause"), header.index("effect")
+    edges = []
+    for row in filter(None, rows):
+        if len(row) <= max(cause, effect):
+            raise _unreadable(rows.line_num, ",".join(row), "expected a cause and an effect")
+        edges.append((row[cause].strip(), row[effect].strip()))
+    return list(dict.fromkeys(itertools.chain.from_iterable(edges))), edges
+
+
+_SIGNATURES: dict[Callable[[str], Parsed], re.Pattern[str]] = {
+    _read_braced: re.compile(
+        r'\s*(strict\s+)?(graph|digraph|dag|pdag|mag|pag)\s*("[^"]*"|[\w.-]+)?\s*\{', re.IGNORECASE
+    ),
+    _read_gml: re.compile(r"(?:.*\n)*?\s*graph\s*\["),
+    _read_json: re.compile(r'\s*\{\s*(?:"(?:\\.|[^"\\])*"\s*:|\}\s*$)'),
+    _read_csv: re.compile(r'\s*"?cause"?\s*,\s*"?effect"?\s*(?:\n|$)', re.IGNORECASE),
+}
+_USUAL_READERS = {
+    ".dot": _read_braced,
+    ".gv": _read_braced,
+    ".gml": _read_gml,
+    ".csv": _read_csv,
+    ".json": _read_json,
+    ".lav": _read_lavaan,
+}

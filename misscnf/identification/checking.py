@@ -1,0 +1,226 @@
+r"""`check`: a table and a graph in, a report out, with no model fitted.
+
+The rows are read once, as a fit would read them; then each part of the report is one call to the
+file of its name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from misscnf.data.files import read_table
+from misscnf.data.kind_requests import Kinds
+from misscnf.data.table import IncompleteTable
+from misscnf.errors import InputError
+from misscnf.graph import CausalGraph, GraphLike
+from misscnf.identification.chance import fewest_rows
+from misscnf.identification.columns import Column, read_columns
+from misscnf.identification.consequences import leaning, needed_for_effect
+from misscnf.identification.covering import thinnest_region, unrevealed_regions
+from misscnf.identification.curves import MOST_CURVES, Curve, coverage_curve
+from misscnf.identification.families import whole_families
+from misscnf.identification.independences import find_contradictions
+from misscnf.identification.little import LittleTest, little_test
+from misscnf.identification.loss import explain_holes
+from misscnf.identification.patterns import find_patterns, usage_table
+from misscnf.identification.regions import Region, Rules, Search, sort_columns
+from misscnf.identification.report import Report, StructuralHole
+from misscnf.identification.scan import Axis
+from misscnf.identification.structural_holes import find_structural_holes
+from misscnf.identification.tables import node_table, region_table
+from misscnf.identification.words import percent, where
+
+__all__ = ["check"]
+
+
+def check(
+    df: pd.DataFrame | str | os.PathLike[str],
+    graph: GraphLike,
+    effect: tuple[str, str] | None = None,
+    *,
+    kinds: Kinds = None,
+    chance: float = 0.02,
+    share: float = 0.02,
+) -> Report:
+    """Reports what the holes of a table leave identified, before any fit.
+
+    Arguments:
+        df: A DataFrame, or the path of a CSV or Parquet file; NaN where a value is unknown.
+            Columns outside the graph are used too, to say where families are not seen.
+        graph: The causal graph, in any form that `CausalGraph.read` takes.
+        effect: (treatment, outcome), to report only the families that this effect needs.
+        kinds: Kinds of columns, as `MissCNF` takes them.
+        chance: A family counts as unseen where the chance to see it whole is below this.
+        share: Regions with a smaller share of the rows are left alone.
+
+    Raises:
+        InputError: If the table, the graph or the effect cannot be used.
+
+    Example:
+        >>> import numpy as np, pandas as pd
+        >>> rng = np.random.default_rng(0)
+        >>> t = rng.normal(size=2000)
+        >>> df = pd.DataFrame({"t": t, "y": t + rng.normal(size=2000)})
+        >>> df.loc[df["t"] > 1.0, "y"] = np.nan
+        >>> print(check(df, "t -> y").regions["sentence"].iloc[0].partition(" (")[0])
+        y with its parent t: never seen together where t is above 1
+    """
+    graph = CausalGraph.read(graph)
+    rules = Rules(chance=_fraction("chance", chance), share=_fraction("share", share))
+    asked, needed = _needed(graph, effect)
+    frame = read_table(df)
+    table = IncompleteTable.read(frame, graph.nodes, kinds=kinds)
+    columns = read_columns(frame, table)
+    observed = table.observed.numpy()
+    patterns = find_patterns(observed)
+    search = _search(graph, columns, observed, needed, rules)
+    *flagged, complete = unrevealed_regions(search)
+    listed = _listed_regions(graph, search, needed, flagged)
+    uncovered = [i for i, regions in zip(needed, flagged, strict=True) if regions]
+    loss, loss_p_value = explain_holes(columns)
+    contradictions, tested = find_contradictions(graph, columns[: len(graph)])
+    named = {column.name for column in columns}
+    return Report(
+        graph=graph,
+        effect=asked,
+        needed=tuple(graph.nodes[i] for i in needed),
+        rows=len(table),
+        nodes=node_table(graph, patterns, needed, flagged),
+        patterns=patterns.to_frame(graph, whole_families(graph, patterns.observed)),
+        monotone=patterns.monotone,
+        usage=usage_table(observed),
+        rows_to_tell=fewest_rows(rules.chance, rules.level),
+        regions=region_table(graph, listed),
+        full_pattern_positivity=not complete,
+        full_pattern_sentence=_full_pattern(complete),
+        consequences=_consequences(graph, asked, uncovered),
+        loss=tuple(loss),
+        loss_p_value=loss_p_value,
+        little=_little(columns[: len(graph)]),
+        structural_holes=_structural_holes(columns, search.axes),
+        contradictions=tuple(contradictions),
+        independences_tested=tested,
+        ignored=tuple(name for name in table.ignored if name not in named),
+        curves=_curves(search, listed),
+    )
+
+
+def _fraction(name: str, value: float) -> float:
+    if not (isinstance(value, int | float) and 0.0 < value < 1.0):
+        raise InputError(f"{name} is a share between 0 and 1, such as 0.02; got {value!r}.")
+    return float(value)
+
+
+def _needed(
+    graph: CausalGraph, effect: tuple[str, str] | None
+) -> tuple[tuple[str, str] | None, list[int]]:
+    """Returns the effect as names, and the nodes whose families it needs: all without one."""
+    if effect is None:
+        return None, list(range(len(graph)))
+    if isinstance(effect, str) or not isinstance(effect, Sequence) or len(effect) != 2:
+        raise InputError(
+            f"an effect is a pair (treatment, outcome) of two nodes, such as ('t', 'y'); "
+            f"got {effect!r}."
+        )
+    treatment, outcome = graph.index(effect[0]), graph.index(effect[1])
+    if treatment == outcome:
+        raise InputError(f"an effect is of one node on another; got {effect[0]!r} twice.")
+    needed = sorted(needed_for_effect(graph, treatment, outcome))
+    return (graph.nodes[treatment], graph.nodes[outcome]), needed
+
+
+def _search(
+    graph: CausalGraph,
+    columns: Sequence[Column],
+    observed: np.ndarray,
+    needed: Sequence[int],
+    rules: Rules,
+) -> Search:
+    """Returns a search over the families that are needed and, last, over all columns at once."""
+    whole = whole_families(graph, observed)[:, list(needed)]
+    everything = observed.all(axis=1)
+    members = [frozenset(graph.families[i]) for i in needed]
+    return Search(
+        whole=np.column_stack([whole, everything]),
+        members=[*members, frozenset(range(len(graph)))],
+        axes=sort_columns(columns),
+        rules=rules,
+    )
+
+
+def _listed_regions(
+    graph: CausalGraph,
+    search: Search,
+    needed: Sequence[int],
+    flagged: Sequence[Sequence[Region]],
+) -> list[tuple[str, Region]]:
+    """Returns the flagged regions and, of families without any, where they are seen least."""
+    listed: list[tuple[str, Region]] = []
+    for target, (i, regions) in enumerate(zip(needed, flagged, strict=True)):
+        if not regions and not search.whole[:, target].all():
+            thin = thinnest_region(search, target)
+            regions = [] if thin is None else [thin]
+        listed += [(graph.nodes[i], region) for region in regions]
+    return listed
+
+
+def _curves(search: Search, listed: Sequence[tuple[str, Region]]) -> tuple[Curve, ...]:
+    """Returns the curves to draw: of flagged regions, or of the thinnest if there are none."""
+    drawn = [pair for pair in listed if pair[1].conditions]
+    drawn.sort(key=lambda pair: (not pair[1].flagged, pair[1].upper, -pair[1].share))
+    if drawn and drawn[0][1].flagged:
+        drawn = [pair for pair in drawn if pair[1].flagged]
+    return tuple(
+        coverage_curve(node, search.whole[:, region.target], region)
+        for node, region in drawn[:MOST_CURVES]
+    )
+
+
+def _full_pattern(regions: Sequence[Region]) -> str:
+    if not regions:
+        return "Full-pattern positivity: nothing in these rows speaks against it."
+    first = regions[0]
+    if not first.conditions:
+        seen = "no row is complete" if first.whole == 0 else f"{first.whole} rows are complete"
+        return f"Full-pattern positivity: fails, {seen}."
+    return (
+        f"Full-pattern positivity: not guaranteed, (almost) no complete row where "
+        f"{where(first.conditions)} ({percent(first.share)} of rows)."
+    )
+
+
+def _consequences(
+    graph: CausalGraph, effect: tuple[str, str] | None, uncovered: Sequence[int]
+) -> pd.DataFrame:
+    table = leaning(graph, uncovered)
+    if effect is None:
+        return table
+    asked = (table["question"] == "effect") & (table["treatment"] == effect[0])
+    return table[asked & (table["outcome"] == effect[1])].reset_index(drop=True)
+
+
+def _little(columns: Sequence[Column]) -> LittleTest | None:
+    """Tests the columns that are numbers, or have two levels."""
+    features = [column.features() for column in columns]
+    numbers = [part for part in features if part.shape[1] == 1]
+    return little_test(np.column_stack(numbers)) if numbers else None
+
+
+def _structural_holes(
+    columns: Sequence[Column], axes: Sequence[Axis]
+) -> tuple[StructuralHole, ...]:
+    lines = []
+    for column, region in find_structural_holes(columns, axes):
+        place = where(region.conditions)
+        holes = 1.0 - region.elsewhere
+        rest = f"in {percent(holes)} of the others" if holes > 0.0 else "nowhere else"
+        question = (
+            f"{column.name} is missing in all {region.rows} rows where {place}, and {rest}: does "
+            f"it exist there? If not, these are no lost values, and should not be imputed."
+        )
+        lines.append(StructuralHole(column.name, place, region.rows, holes, question))
+    return tuple(lines)

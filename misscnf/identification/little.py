@@ -1,0 +1,170 @@
+r"""Little's test that values are lost completely at random (Little, 1988).
+
+If they are, every pattern is a random sample of the rows, and its means differ from the means of
+all by chance alone. With μ and Σ the maximum-likelihood moments of all rows, and a pattern that
+shows O in n rows with means m,
+
+    d² = Σ_patterns n (m − μ_O)' Σ_OO⁻¹ (m − μ_O)  ~  χ²( Σ |O| − d ).
+
+μ and Σ come from EM, pattern by pattern: each has a linear map B that predicts what is hidden from
+what is shown, so its count, means and scatter are enough,
+
+    B = Σ_·O Σ_OO⁻¹,    μ ← μ + mean of B (x_O − μ_O),    Σ ← mean of B S B' + (Σ − B Σ_O·).
+
+Σ holds the differences between patterns too, which matters where patterns have few rows: the
+spread of d² shrinks by φ = 1 − (Σ |O| − d) / (Σ n |O| − d), as that of Pillai's trace does, and
+d²/φ is held against χ²((Σ |O| − d)/φ).
+
+Moments from pairs of columns instead are no covariance at all where holes are many, and reject a
+true MCAR far too often.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import chdtrc
+
+from misscnf.identification.patterns import find_patterns
+
+__all__ = ["LittleTest", "little_test", "em_moments", "PatternMoments"]
+
+MOST_WORK = 4e6
+"""Patterns times columns cubed in one step; with more, the most frequent patterns are tested."""
+STEPS = 1000
+TOLERANCE = 1e-6
+RIDGE = 1e-9
+
+
+@dataclass(frozen=True)
+class LittleTest:
+    """The outcome of Little's test."""
+
+    statistic: float
+    degrees: int
+    p_value: float
+    patterns: int
+    """How many patterns were compared."""
+    rows: int
+    """How many rows they hold."""
+    row_share: float
+    """Of the rows that show anything."""
+    converged: bool
+    """Whether EM came to rest."""
+
+
+@dataclass(frozen=True, eq=False)
+class PatternMoments:
+    """Count, mean and scatter of each pattern, zero where unobserved. P patterns, d columns."""
+
+    observed: np.ndarray
+    count: np.ndarray
+    mean: np.ndarray
+    scatter: np.ndarray
+
+    @classmethod
+    def of(cls, values: np.ndarray, observed: np.ndarray, of_row: np.ndarray) -> PatternMoments:
+        """Takes moments of rows (N, d) whose patterns, (P, d), are numbered by row, (N,)."""
+        patterns, d = observed.shape
+        count = np.bincount(of_row, minlength=patterns).astype(np.float64)
+        order = np.argsort(of_row, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(count[:-1])]).astype(np.int64)
+        ordered = np.where(observed[of_row[order]], values[order], 0.0)
+        mean = np.add.reduceat(ordered, starts, axis=0) / count[:, None]
+        centred = np.where(observed[of_row[order]], ordered - mean[of_row[order]], 0.0)
+        scatter = np.empty((patterns, d, d))
+        for i in range(d):
+            scatter[:, i] = np.add.reduceat(centred[:, i : i + 1] * centred, starts, axis=0)
+        return cls(observed, count, mean, scatter)
+
+
+def little_test(values: np.ndarray) -> LittleTest | None:
+    """Tests whether values are lost completely at random.
+
+    Arguments:
+        values: (N, d) numbers of a scale near one, NaN in the holes.
+
+    Returns:
+        The test, or None where it says nothing: one pattern, or too few rows.
+    """
+    observed = ~np.isnan(values)
+    shows = observed.any(axis=1)
+    values, observed = values[shows], observed[shows]
+    if not len(values):
+        return None
+    patterns = find_patterns(observed)
+    most = max(2, int(MOST_WORK / observed.shape[1] ** 3))
+    kept = patterns.of_row < most  # a choice by the holes alone, which MCAR allows
+    values, observed, of_row = values[kept], patterns.observed[:most], patterns.of_row[kept]
+    seen = observed.any(axis=0) & (_spread(values) > 0)
+    values, observed = values[:, seen], observed[:, seen]
+    degrees = int(observed.sum()) - observed.shape[1]
+    if len(observed) < 2 or degrees < 1 or len(values) < 5 * observed.shape[1] + 10:
+        return None
+    moments = PatternMoments.of(values, observed, of_row)
+    mean, covariance, converged = em_moments(moments)
+    inverse, away = _inverse(moments, covariance), _away(moments, mean)
+    quadratic = np.einsum("pi,pij,pj->p", away, inverse, away)
+    statistic = float((moments.count * quadratic).sum()) * (len(values) - 1) / len(values)
+    cells = float((moments.count * observed.sum(axis=1)).sum())
+    shrink = max(1e-3, 1.0 - degrees / (cells - observed.shape[1]))
+    return LittleTest(
+        statistic=statistic,
+        degrees=degrees,
+        p_value=float(chdtrc(degrees / shrink, statistic / shrink)),
+        patterns=len(observed),
+        rows=len(values),
+        row_share=len(values) / int(shows.sum()),
+        converged=converged,
+    )
+
+
+def em_moments(moments: PatternMoments) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Returns the maximum-likelihood mean (d,) and covariance (d, d), and whether EM rested."""
+    total = moments.count.sum()
+    seen = moments.observed * moments.count[:, None]
+    mean = (seen * moments.mean).sum(axis=0) / seen.sum(axis=0)
+    away = _away(moments, mean)
+    squares = np.einsum("pii->pi", moments.scatter) + moments.count[:, None] * away**2
+    covariance = np.diag(squares.sum(axis=0) / seen.sum(axis=0))
+    for _ in range(STEPS):
+        inverse, away = _inverse(moments, covariance), _away(moments, mean)
+        predict = covariance @ inverse
+        expected = np.einsum("pij,pj->pi", predict, away)
+        shift = moments.count @ expected / total
+        spread = np.einsum("pij,pjk,plk->il", predict, moments.scatter, predict, optimize=True)
+        spread += np.einsum("p,pi,pj->ij", moments.count, expected, expected, optimize=True)
+        spread += total * covariance - np.einsum("p,pij->ij", moments.count, predict) @ covariance
+        updated = spread / total - np.outer(shift, shift)
+        updated = (updated + updated.T) / 2.0
+        scale = np.sqrt(np.diag(covariance))
+        change = max(
+            np.abs(shift / scale).max(),
+            np.abs((updated - covariance) / np.outer(scale, scale)).max(),
+        )
+        mean, covariance = mean + shift, updated
+        if change < TOLERANCE:
+            return mean, covariance, True
+    return mean, covariance, False
+
+
+def _away(moments: PatternMoments, mean: np.ndarray) -> np.ndarray:
+    return np.where(moments.observed, moments.mean - mean, 0.0)
+
+
+def _inverse(moments: PatternMoments, covariance: np.ndarray) -> np.ndarray:
+    """Returns Σ_OO⁻¹ of each pattern, zero elsewhere (P, d, d)."""
+    seen = moments.observed
+    both = seen[:, :, None] & seen[:, None, :]
+    eye = np.eye(len(covariance))
+    ridged = covariance + RIDGE * np.diag(np.diag(covariance))
+    return np.where(both, np.linalg.inv(np.where(both, ridged, eye)), 0.0)
+
+
+def _spread(values: np.ndarray) -> np.ndarray:
+    """Returns the largest less the smallest value of each column, 0 if there is none."""
+    shown = ~np.isnan(values)
+    high = np.where(shown, values, -np.inf).max(axis=0)
+    low = np.where(shown, values, np.inf).min(axis=0)
+    return np.where(shown.any(axis=0), high - low, 0.0)

@@ -1,0 +1,193 @@
+r"""The mechanism of loss: which columns' holes are explained by what other columns show.
+
+For each column j with holes and each other column c, among the rows that show c, the score test of
+a logistic regression of the holes of j on u and u², with u the rank of c scaled to ±1 (on its
+levels, if c has no order):
+
+    n R² ~ χ²(k)     if the holes of j have nothing to do with c,
+
+corrected for all pairs (Holm). Columns that pass are then fitted together, by a logistic
+regression on the rows that show them, and kept if a likelihood-ratio test says so.
+
+What this can say: loss is not completely at random if anything is found. What no table can say:
+that loss depends on nothing but what is shown (MAR), since the lost values are not there to look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import chdtrc
+
+from misscnf.identification.columns import Column
+from misscnf.identification.logistic import fit_logistic, holm, likelihood_ratio_test
+
+__all__ = ["Explanation", "Explained", "explain_holes"]
+
+LEVEL = 0.05
+FEWEST = 10
+"""Holes, and values, that a test needs."""
+MOST_TOGETHER = 5
+"""Columns in one regression."""
+MOST_ROWS = 10_000
+"""Rows of one regression; more say nothing new about what explains holes."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A column that goes with the holes of another."""
+
+    column: str
+    odds: float | None
+    """Odds of a hole at one standard deviation more (at 1 against 0, if binary); None if the
+    column has levels without an order."""
+    p_value: float
+    """Corrected for all tests."""
+    kept: bool
+    """Whether it still explains holes beside the others."""
+    levels: tuple[str, ...] | None = None
+    """The two levels of a binary column: the odds are those of the second against the first."""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """The holes of one column, and what goes with them, strongest first."""
+
+    column: str
+    holes: int
+    share: float
+    by: tuple[Explanation, ...]
+    tested: int
+    """How many columns could be tested."""
+
+
+def explain_holes(columns: Sequence[Column], seed: int = 0) -> tuple[list[Explained], float]:
+    """Explains the holes of each node.
+
+    Arguments:
+        columns: The nodes, and others that may explain.
+        seed: Picks rows where there are more than a regression needs.
+
+    Returns:
+        A line for each node with holes, and the smallest corrected p-value of all tests (1 if
+        there was none): the p-value of a test that all losses are completely at random.
+    """
+    holey = [c for c in columns if c.node is not None and not c.observed.all()]
+    if not holey:
+        return [], 1.0
+    statistics, p_values = _score_tests(columns, holey)
+    tested = ~np.isnan(p_values)
+    corrected = np.ones_like(p_values)
+    corrected[tested] = holm(p_values[tested])
+    rng = np.random.default_rng(seed)
+    lines = []
+    for j, column in enumerate(holey):
+        passed = np.flatnonzero(corrected[:, j] < LEVEL)
+        passed = passed[np.argsort(-statistics[passed, j], kind="stable")]
+        by = _together(column, [columns[int(c)] for c in passed], corrected[passed, j], rng)
+        holes = int((~column.observed).sum())
+        share = holes / len(column.values)
+        lines.append(Explained(column.name, holes, share, by, int(tested[:, j].sum())))
+    return lines, float(corrected.min())
+
+
+def _score_tests(
+    columns: Sequence[Column], holey: Sequence[Column]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns n R² and its p-value for each column and each holey one, NaN where untested."""
+    holes = np.column_stack([~column.observed for column in holey]).astype(np.float32)
+    statistics = np.zeros((len(columns), len(holey)))
+    p_values = np.full((len(columns), len(holey)), np.nan)
+    for c, column in enumerate(columns):
+        shown = column.observed
+        features = _rank_features(column)
+        part = holes if shown.all() else holes[shown]
+        if len(part) <= 2 * FEWEST or not features.shape[1]:
+            continue
+        share = part.mean(axis=0, dtype=np.float64)
+        along = features.T @ part.astype(np.float64)
+        within = features.T @ features
+        explained = (along * np.linalg.lstsq(within, along, rcond=1e-8)[0]).sum(axis=0)
+        count = share * len(part)
+        enough = (count >= FEWEST) & (len(part) - count >= FEWEST)
+        enough &= np.array([other is not column for other in holey])
+        variance = np.where(enough, share * (1.0 - share), 1.0)
+        statistics[c] = np.where(enough, explained / variance, 0.0)
+        p = chdtrc(features.shape[1], np.maximum(statistics[c], 0.0))
+        p_values[c] = np.where(enough, p, np.nan)
+    return statistics, p_values
+
+
+def _rank_features(column: Column) -> np.ndarray:
+    """Returns centred features of the rows that show a column, (n, k)."""
+    values = column.values[column.observed]
+    levels, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    if len(levels) < 2:
+        return np.zeros((len(values), 0))
+    if not column.ordered:
+        features = (codes[:, None] == np.arange(1, len(levels))).astype(np.float64)
+    else:
+        middle = np.cumsum(counts) - (counts - 1) / 2.0
+        u = (2.0 * middle / (len(values) + 1.0) - 1.0)[codes]
+        features = u[:, None] if len(levels) == 2 else np.column_stack([u, u**2])
+    return features - features.mean(axis=0)
+
+
+def _together(
+    column: Column, by: Sequence[Column], p_values: np.ndarray, rng: np.random.Generator
+) -> tuple[Explanation, ...]:
+    """Fits the columns that passed together, and tells which are still needed."""
+    strongest = _that_are_shown_together(column, by[:MOST_TOGETHER])
+    if not strongest:
+        return tuple(
+            Explanation(other.name, None, float(p), kept=True)
+            for other, p in zip(by, p_values, strict=True)
+        )
+    features = [other.features() for other in strongest]
+    shown = np.flatnonzero(np.all([~np.isnan(f).any(axis=1) for f in features], axis=0))
+    if len(shown) > MOST_ROWS:
+        shown = np.sort(rng.choice(shown, MOST_ROWS, replace=False))
+    hole = ~column.observed[shown]
+    parts = [f[shown] for f in features]
+    fit = fit_logistic(np.column_stack(parts), hole)
+    none = np.empty((len(hole), 0))
+    tests = []
+    for i in range(len(parts)):
+        others = [part for k, part in enumerate(parts) if k != i]
+        reduced = fit_logistic(np.column_stack([none, *others]), hole)
+        tests.append(likelihood_ratio_test(fit, reduced))
+    kept = holm(tests) < LEVEL
+    if not kept.any():  # they tell the same story: keep the strongest
+        kept[0] = True
+    places = np.cumsum([0, *(part.shape[1] for part in parts)])
+    found = []
+    for i, other in enumerate(strongest):
+        single = parts[i].shape[1] == 1
+        odds = float(np.exp(np.clip(_unit(other) * fit.weights[places[i]], -50.0, 50.0)))
+        p = float(p_values[by.index(other)])
+        levels = other.labels if other.labels is not None and len(other.labels) == 2 else None
+        line = Explanation(other.name, odds if single else None, p, bool(kept[i]), levels)
+        found.append(line)
+    return tuple(sorted(found, key=lambda line: not line.kept))
+
+
+def _that_are_shown_together(column: Column, by: Sequence[Column]) -> list[Column]:
+    """Returns the strongest columns that enough rows show together, with and without holes."""
+    chosen: list[Column] = []
+    shown = np.ones(len(column.values), dtype=bool)
+    for other in by:
+        both = shown & other.observed
+        seen = int((both & column.observed).sum())
+        if min(seen, int(both.sum()) - seen) >= FEWEST * (len(chosen) + 1):
+            chosen.append(other)
+            shown = both
+    return chosen
+
+
+def _unit(column: Column) -> float:
+    """Returns how many standard deviations a step of one level is, 1 for numbers."""
+    if column.labels is None or len(column.labels) != 2:
+        return 1.0
+    return 1.0 / max(float(np.nanstd(column.values)), 1e-9)

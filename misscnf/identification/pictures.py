@@ -1,0 +1,148 @@
+r"""The picture of a report: patterns of holes, families seen whole, and where they are not.
+
+Left, a line a pattern, dark where a column is shown, as tall as it is frequent is said beside it;
+right, the share of rows that show each family; below, along a column, how often a family is whole,
+with its unrevealed regions shaded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+
+from misscnf.identification.curves import MOST_CURVES, Curve
+
+if TYPE_CHECKING:
+    from misscnf.identification.report import Report
+
+__all__ = ["draw_report"]
+
+STYLE: Any = {  # matplotlib types its keys one by one
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+SEEN, UNSEEN, ALARM = "#0072b2", "#e3e3e3", "#d55e00"
+MOST_PATTERNS = 16
+MOST_FAMILIES = 30
+FEWEST_LINES = 4
+"""Room for so many patterns, even if there are fewer."""
+MOST_LETTERS = 45
+"""Names of columns with more letters in all stand upright."""
+ACROSS = 3
+
+
+def draw_report(report: Report) -> Figure:
+    """Draws a report."""
+    with mpl.rc_context(STYLE):
+        families = min(len(report.nodes), MOST_FAMILIES)
+        patterns = min(len(report.patterns), MOST_PATTERNS)
+        curves = report.curves[:MOST_CURVES]
+        down = -(-len(curves) // ACROSS)
+        top = 1.2 + 0.22 * max(families, patterns, 5)
+        figure = Figure(figsize=(9.5, top + 2.1 * down), layout="constrained", dpi=120)
+        grid = figure.add_gridspec(1 + down, 1, height_ratios=[top, *[2.1] * down])
+        upper = grid[0].subgridspec(1, 2, width_ratios=[1.3, 1.0])
+        _draw_patterns(figure.add_subplot(upper[0]), report, patterns)
+        _draw_families(figure.add_subplot(upper[1]), report, families)
+        for line in range(down):
+            lower = grid[1 + line].subgridspec(1, ACROSS)
+            for place, curve in enumerate(curves[line * ACROSS : (line + 1) * ACROSS]):
+                _draw_curve(figure.add_subplot(lower[place]), curve)
+        state = "nothing speaks against it" if report.ok else "not guaranteed"
+        figure.suptitle(f"Family positivity: {state}", x=0.01, ha="left", fontsize=11)
+    return figure
+
+
+def _draw_patterns(ax: Axes, report: Report, count: int) -> None:
+    names = list(report.graph.nodes)
+    shown = report.patterns[names].to_numpy(dtype=bool)[:count]
+    ax.pcolormesh(
+        np.arange(len(names) + 1),
+        np.arange(count + 1),
+        shown.astype(float),
+        cmap=ListedColormap([UNSEEN, SEEN]),
+        vmin=0.0,
+        vmax=1.0,
+        edgecolors="white",
+        linewidth=1.0,
+    )
+    ax.set_ylim(max(count, FEWEST_LINES), 0)
+    ax.xaxis.tick_top()
+    letters = [_short(name, 14) for name in names]
+    size = min(9.0, 270.0 / len(names))
+    upright = 90 if sum(map(len, letters)) > MOST_LETTERS else 0
+    ax.set_xticks(np.arange(len(names)) + 0.5, letters, rotation=upright, fontsize=size)
+    shares = report.patterns["row share"].to_numpy()[:count]
+    rows = report.patterns["row count"].to_numpy()[:count]
+    ax.set_yticks(
+        np.arange(count) + 0.5, [f"{n} ({s:.0%})" for n, s in zip(rows, shares, strict=True)]
+    )
+    ax.tick_params(length=0)
+    for side in ax.spines.values():
+        side.set_visible(False)
+    more = len(report.patterns) - count
+    ax.set_xlabel(f"… and {more} more patterns" if more else "")
+    ax.set_title("Patterns: what rows show (blue)")
+
+
+def _draw_families(ax: Axes, report: Report, count: int) -> None:
+    uncovered_first = report.nodes.sort_values(
+        "status", key=lambda status: status == "covered", kind="stable"
+    )
+    part = uncovered_first.iloc[:count] if len(report.nodes) > count else report.nodes
+    places = np.arange(len(part))
+    covered = (part["status"] == "covered").to_numpy()
+    shares = (part["rows whole"] / report.rows).to_numpy(dtype=float)
+    ax.barh(places, np.ones(len(part)), color=UNSEEN, height=0.7)
+    ax.barh(places, shares, color=np.where(covered, SEEN, ALARM), height=0.7)
+    names = [
+        f"{node} | {', '.join(parents)}" if parents else str(node)
+        for node, parents in zip(part["node"], part["parents"], strict=True)
+    ]
+    ax.set_yticks(places, [_short(name) for name in names])
+    ax.invert_yaxis()
+    ax.set_xlim(0.0, 1.0)
+    ax.set_xticks([0.0, 0.5, 1.0], ["0", "50 %", "100 %"])
+    ax.set_title("Rows that show a family whole")
+    notes = [] if covered.all() else ["orange: not guaranteed"]
+    if len(report.nodes) > count:
+        notes.append(f"… and {len(report.nodes) - count} more families")
+    ax.set_xlabel("; ".join(notes), loc="left")
+    ax.margins(y=0.02)
+
+
+def _draw_curve(ax: Axes, curve: Curve) -> None:
+    colour = ALARM if curve.flagged else SEEN
+    if curve.labels is None:
+        first, last = curve.places[0], curve.places[-1]
+        margin = 0.03 * (last - first)
+        for low, high in curve.shaded:
+            low, high = max(low, first - margin), min(high, last + margin)
+            ax.axvspan(low, high, color=colour, alpha=0.15, linewidth=0)
+        ax.set_xlim(first - margin, last + margin)
+        ax.plot(curve.places, curve.chances, color=colour, marker=".", markersize=4, linewidth=1.2)
+    else:
+        inside = [any(low <= p <= high for low, high in curve.shaded) for p in curve.places]
+        ax.bar(curve.places, curve.chances, color=SEEN, width=0.7)
+        for place, unseen in zip(curve.places, inside, strict=True):
+            if unseen:
+                ax.axvspan(place - 0.4, place + 0.4, color=colour, alpha=0.15, linewidth=0)
+        ax.set_xticks(curve.places, [_short(label, 8) for label in curve.labels])
+    ax.set_ylim(-0.03, 1.03)
+    ax.set_yticks([0.0, 0.5, 1.0], ["0", "50 %", "100 %"])
+    ax.set_xlabel(_short(curve.column))
+    ax.set_title(f"{_short(curve.node, 16)} whole, along {_short(curve.column, 16)}")
+    if curve.within:
+        ax.set_xlabel(f"{_short(curve.column, 12)}, where {_short(curve.within, 24)}")
+
+
+def _short(name: str, most: int = 28) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"

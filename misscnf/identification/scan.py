@@ -1,0 +1,253 @@
+r"""Stretches of a column where a family is (almost) never seen whole.
+
+Sort the rows that show a column by its value, and give each row the score by which it tells a
+chance of q₁ from one of q₀ (the least chance that counts as being seen),
+
+    + log (1 − q₁)/(1 − q₀)   where the family is not whole,     log q₁/q₀   where it is.
+
+The stretch with the largest sum is the one that is most likely unrevealed: it ends at rows that
+show the family whole, and bridges one of them only if enough rows beyond are empty again (130 for
+q₁ = q₀/10 and q₀ = 2 %). Prefix sums find it in one pass. It goes on to the end of the column if
+the rows there are no more whole than q₀ allows.
+
+A run from either end of a column needs no correction for its length: for any λ > 0,
+exp(−λ Σ W + (1 − e^−λ) Σ p) is a supermartingale along the sorted rows, so that its bound holds at
+all lengths at once.
+
+All families are first scanned at once over some 256 blocks of rows, which never cut ties; only
+where these hint at something does a pass over single rows follow.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import bdtr, bdtrc
+
+from misscnf.identification.columns import Column
+
+__all__ = ["Axis", "Stretch", "Scores"]
+
+BLOCKS = 256
+MOST_STRETCHES = 4
+"""Of one family along one column."""
+SMALL_LEVEL = 0.05
+"""A level joins a region only if chance alone would leave it as empty less often than this."""
+TAIL = 0.05
+"""The end of a column joins a stretch unless so many whole families there are rarer than this."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Rows of a column between two places of its sorted order, or those of some of its levels."""
+
+    low: float | None = None
+    """The least value in it; None if there is no row below."""
+    high: float | None = None
+    """The largest value in it; None if there is no row above."""
+    below: float | None = None
+    """The last value before it."""
+    above: float | None = None
+    """The first value after it."""
+    levels: tuple[int, ...] | None = None
+    """Codes of the levels, if the column has no order."""
+    beside: float | None = None
+    """How often the family is whole in the rows on both sides, about as many as in it."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is anything outside it."""
+        return self.levels is not None or self.low is not None or self.high is not None
+
+    def holds(self, values: np.ndarray) -> np.ndarray:
+        """Returns where values of the column, (N,) NaN in the holes, are in it."""
+        if self.levels is not None:
+            return np.isin(values, self.levels)
+        inside = ~np.isnan(values)
+        if self.low is not None:
+            inside &= values >= self.low
+        if self.high is not None:
+            inside &= values <= self.high
+        return inside
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores that tell a smaller chance from the least one that counts as being seen."""
+
+    chance: float
+    """The least that counts, q₀."""
+    fraction: float
+    """q₁ / q₀."""
+
+    def __call__(self, rows: np.ndarray, whole: np.ndarray) -> np.ndarray:
+        """Returns the score of some rows of which some show the family whole."""
+        empty = math.log((1.0 - self.fraction * self.chance) / (1.0 - self.chance))
+        return empty * (rows - whole) + math.log(self.fraction) * whole
+
+    def of_empty(self, rows: int) -> float:
+        """Returns the score of rows without a whole family."""
+        return float(self(np.array(rows), np.array(0)))
+
+
+class Axis:
+    """The rows that show a column, sorted by its value. n rows, B blocks, T families.
+
+    Arguments:
+        column: The column.
+        order: Positions of the rows that show it, sorted by its value; found if not given.
+    """
+
+    def __init__(self, column: Column, order: np.ndarray | None = None) -> None:
+        self.column = column
+        if order is None:
+            shown = np.flatnonzero(column.observed)
+            by_value = np.argsort(column.values[shown], kind="stable")
+            order = shown[by_value].astype(np.int32)
+        self.order = order
+        """(n,) positions of the rows in the table"""
+        self.values = column.values[order]
+        """(n,) ascending"""
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def among(self, rows: np.ndarray) -> Axis:
+        """Returns the axis of the rows (N,) that are True."""
+        return Axis(self.column, self.order[rows[self.order]])
+
+    @cached_property
+    def ties(self) -> np.ndarray:
+        """Where each distinct value starts in the order, and the end."""
+        starts = np.flatnonzero(np.diff(self.values, prepend=np.nan) != 0)
+        return np.append(starts, len(self))
+
+    @cached_property
+    def block_starts(self) -> np.ndarray:
+        """(B,) where each block starts in the order: a value each, or an even share of rows."""
+        if not self.column.ordered or len(self.ties) <= BLOCKS:
+            return self.ties[:-1]
+        even = np.linspace(0, len(self), BLOCKS, endpoint=False).astype(np.int64)
+        return np.unique(self.ties[np.searchsorted(self.ties, even, side="right") - 1])
+
+    @cached_property
+    def block_rows(self) -> np.ndarray:
+        """(B,) rows of each block."""
+        return np.diff(self.block_starts, append=len(self))
+
+    @cached_property
+    def block_of_row(self) -> np.ndarray:
+        """(N,) the block of each row of the table, B where the column is hidden."""
+        blocks = np.full(len(self.column.values), len(self.block_starts))
+        blocks[self.order] = np.repeat(np.arange(len(self.block_starts)), self.block_rows)
+        return blocks
+
+    def count_blocks(self, whole: np.ndarray) -> np.ndarray:
+        """Counts the rows of each block that show each family whole: (N, T) to (B, T)."""
+        return np.add.reduceat(whole[self.order], self.block_starts, axis=0, dtype=np.int32)
+
+    def best_scores(self, rows: np.ndarray, whole: np.ndarray, scored: Scores) -> np.ndarray:
+        """Returns the largest score of a stretch of blocks, for each family (T,).
+
+        Arguments:
+            rows: (B,) rows of each block.
+            whole: (B, T) those that show a family whole.
+            scored: The scores.
+        """
+        scores = scored(rows[:, None], whole)
+        if not self.column.ordered:
+            return np.maximum(scores, 0.0).sum(axis=0)
+        sums = np.vstack([np.zeros_like(scores[:1]), scores.cumsum(axis=0)])
+        return (sums[1:] - np.minimum.accumulate(sums[:-1], axis=0)).max(axis=0)
+
+    def stretches(self, whole: np.ndarray, scored: Scores, least_score: float) -> list[Stretch]:
+        """Finds the stretches of one family, largest score first.
+
+        Arguments:
+            whole: (N,) True where a row shows it whole.
+            scored: The scores.
+            least_score: Stretches below it are left alone.
+        """
+        if not len(self):
+            return []
+        flags = whole[self.order]
+        rows, count = np.diff(self.ties), np.add.reduceat(flags, self.ties[:-1], dtype=np.int64)
+        scores = scored(rows, count)
+        if not self.column.ordered:
+            return self._level_set(scores, rows, count, least_score)
+        sums = np.concatenate([[0], flags.cumsum()])
+        spans = _best_spans(scores, least_score)
+        found = []
+        for first, last in spans:
+            start, stop = int(self.ties[first]), int(self.ties[last])
+            before, after = int(sums[start]), int(sums[-1] - sums[stop])
+            if _may_be_unseen(before, start, scored.chance):
+                start = 0
+            if _may_be_unseen(after, len(self) - stop, scored.chance):
+                stop = len(self)
+            found.append(self.stretch(start, stop, sums))
+        return list(dict.fromkeys(found))
+
+    def stretch(self, start: int, stop: int, sums: np.ndarray) -> Stretch:
+        """Returns the stretch between two places of the order.
+
+        Arguments:
+            start: The first place in it.
+            stop: The first place after it.
+            sums: (n + 1,) whole rows before each place.
+        """
+        size = stop - start
+        before, after = max(0, start - size), min(len(self), stop + size)
+        beside = (start - before) + (after - stop)
+        whole = (sums[start] - sums[before]) + (sums[after] - sums[stop])
+        first, last = start == 0, stop == len(self)
+        return Stretch(
+            low=None if first else float(self.values[start]),
+            high=None if last else float(self.values[stop - 1]),
+            below=None if first else float(self.values[start - 1]),
+            above=None if last else float(self.values[stop]),
+            beside=float(whole / beside) if beside else None,
+        )
+
+    def _level_set(
+        self, scores: np.ndarray, rows: np.ndarray, whole: np.ndarray, least_score: float
+    ) -> list[Stretch]:
+        chosen = scores > 0.0
+        if chosen.all() or scores[chosen].sum() < least_score:
+            return []
+        outside = whole[~chosen].sum() / rows[~chosen].sum()
+        chosen &= bdtr(whole, rows, outside) <= SMALL_LEVEL
+        if not chosen.any():
+            return []
+        codes = self.values[self.ties[:-1][chosen]]
+        return [Stretch(levels=tuple(int(code) for code in codes))]
+
+
+def _may_be_unseen(whole: int, rows: int, chance: float) -> bool:
+    """Tells whether so many whole families go with a chance no larger than the least."""
+    return rows > 0 and (whole == 0 or bdtrc(whole - 1, rows, chance) > TAIL)
+
+
+def _best_spans(scores: np.ndarray, least: float) -> list[tuple[int, int]]:
+    """Returns the spans with the largest sums, disjoint, each at least `least`."""
+    found: list[tuple[float, int, int]] = []
+    waiting = [(0, len(scores))]
+    sums = np.concatenate([[0.0], scores.cumsum()])
+    while waiting:
+        begin, end = waiting.pop()
+        if end <= begin:
+            continue
+        part = sums[begin : end + 1]
+        lowest = np.minimum.accumulate(part[:-1])
+        gains = part[1:] - lowest
+        stop = int(gains.argmax())
+        if gains[stop] < least:
+            continue
+        start = int(np.flatnonzero(part[: stop + 1] == lowest[stop])[-1])
+        found.append((float(gains[stop]), begin + start, begin + stop + 1))
+        waiting += [(begin, begin + start), (begin + stop + 1, end)]
+    found.sort(reverse=True)
+    return [(start, stop) for _, start, stop in found[:MOST_STRETCHES]]

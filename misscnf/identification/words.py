@@ -1,0 +1,191 @@
+r"""The report in words: numbers that a person can act on, and no more than the rows allow.
+
+A family that is not covered is "not guaranteed", never "impossible": family positivity is enough
+for every flow, and parametric ones may do with less. Nothing is said to be missing at random.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from misscnf.graph import CausalGraph
+from misscnf.identification.families import family_names
+from misscnf.identification.loss import Explained, Explanation
+from misscnf.identification.regions import Condition, Region
+
+__all__ = [
+    "percent",
+    "at_most",
+    "chance_of",
+    "listed",
+    "edges",
+    "where",
+    "region_sentence",
+    "uncovered_sentence",
+    "covered_sentence",
+    "loss_sentence",
+    "tidy",
+]
+
+SHOWN = 8
+
+
+def percent(share: float) -> str:
+    """Returns a share as a percentage with two digits at most, such as "11 %"."""
+    value = 100.0 * share
+    if 0.0 < value < 0.1:
+        return "less than 0.1 %"
+    if 99.9 < value < 100.0:
+        return "more than 99.9 %"
+    return f"{value:.1f} %".replace(".0 %", " %") if value < 10.0 else f"{value:.0f} %"
+
+
+def at_most(share: float) -> str:
+    """Returns an upper bound as a percentage, rounded up."""
+    return f"{math.ceil(1000.0 * share - 1e-9) / 10.0:g} %"
+
+
+def chance_of(p_value: float) -> str:
+    """Returns a p-value with its sign, such as "= 0.03" or "below 1e-12"."""
+    return f"= {p_value:.2g}" if p_value >= 1e-12 else "below 1e-12"
+
+
+def listed(names: Sequence[object], most: int = SHOWN) -> str:
+    """Returns names with commas, and how many more there are."""
+    shown = ", ".join(map(str, names[:most]))
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def tidy(low: float, high: float, slack: float = 0.0) -> float:
+    """Returns the number with the fewest digits between two, or a little beside them."""
+    middle = 0.5 * low + 0.5 * high
+    for digits in range(1, 16):
+        short = float(f"{middle:.{digits}g}")
+        if low - slack <= short <= high + slack:
+            return short
+    return middle
+
+
+def edges(condition: Condition) -> tuple[float | None, float | None]:
+    """Returns where a stretch of numbers begins and ends, between values inside and outside."""
+    stretch, column = condition.stretch, condition.column
+    shown = column.values[column.observed]
+    slack = 1e-3 * float(np.quantile(shown, 0.95) - np.quantile(shown, 0.05))
+    low = high = None
+    if stretch.low is not None and stretch.below is not None:
+        low = tidy(stretch.below, stretch.low, slack)
+    if stretch.high is not None and stretch.above is not None:
+        high = tidy(stretch.high, stretch.above, slack)
+    return low, high
+
+
+def where(conditions: Sequence[Condition]) -> str:
+    """Returns a region in words, such as "dose is above 12.5 and sex is 1"."""
+    return " and ".join(f"{c.column.name} is {_stretch(c)}" for c in conditions)
+
+
+def _stretch(condition: Condition) -> str:
+    column, stretch = condition.column, condition.stretch
+    if stretch.levels is not None:
+        names = [_label(condition, code) for code in stretch.levels]
+        if len(names) > SHOWN:
+            return f"one of {listed(names)}"
+        return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+    if column.labels is not None or column.whole_numbers:
+        return _whole_numbers(condition)
+    low, high = edges(condition)
+    if low is not None and high is not None:
+        return f"between {low:.12g} and {high:.12g}"
+    return f"above {low:.12g}" if low is not None else f"below {high:.12g}"
+
+
+def _whole_numbers(condition: Condition) -> str:
+    stretch = condition.stretch
+    low = None if stretch.low is None else _label(condition, stretch.low)
+    high = None if stretch.high is None else _label(condition, stretch.high)
+    if low is not None and high is not None:
+        return low if low == high else f"from {low} to {high}"
+    return f"{low} or more" if low is not None else f"{high} or less"
+
+
+def _label(condition: Condition, code: float) -> str:
+    labels = condition.column.labels
+    return f"{code:.12g}" if labels is None else labels[int(code)]
+
+
+def region_sentence(graph: CausalGraph, node: str, region: Region) -> str:
+    """Returns a sentence on a family and a region of it."""
+    family = family_names(graph, node)
+    together = " together" if graph.parents_of(node) else ""
+    counts = f"{region.whole} of {region.rows} rows"
+    if not region.conditions:
+        if region.whole == 0:
+            return f"{family}: no row shows {'them together' if together else 'it'}."
+        return (
+            f"{family}: almost never seen{together}, in {counts}, a chance below "
+            f"{at_most(region.upper)}."
+        )
+    often = "never" if region.whole == 0 else "almost never"
+    if not region.flagged:
+        often = f"seen{together} least"
+        return (
+            f"{family}: {often} where {where(region.conditions)} "
+            f"({percent(region.share)} of rows): in {counts}, against "
+            f"{percent(region.elsewhere)} elsewhere."
+        )
+    return f"{family}: {often} seen{together} {_where_and_how_much(region)}."
+
+
+def _where_and_how_much(region: Region) -> str:
+    unseen = ""
+    if region.hidden > 0.0:
+        unseen = f"; {percent(region.hidden)} of rows do not show where they are"
+    return (
+        f"where {where(region.conditions)} ({percent(region.share)} of rows; {region.whole} of "
+        f"{region.rows} rows, a chance below {at_most(region.upper)}, against "
+        f"{percent(region.elsewhere)} elsewhere{unseen})"
+    )
+
+
+def uncovered_sentence(graph: CausalGraph, node: str, regions: Sequence[Region]) -> str:
+    """Returns what to say of a family with flagged regions."""
+    first, *others = regions
+    further = [f"Also {_where_and_how_much(region)}." for region in others]
+    return " ".join([region_sentence(graph, node, first), *further])
+
+
+def covered_sentence(graph: CausalGraph, node: str, whole: int, rows: int) -> str:
+    """Returns a sentence on a family in which nothing was found."""
+    return (
+        f"{family_names(graph, node)}: seen whole in {whole} of {rows} rows "
+        f"({percent(whole / rows)}), and no region without it was found."
+    )
+
+
+def loss_sentence(line: Explained) -> str:
+    """Returns a sentence on what goes with the holes of a column."""
+    start = f"{line.column} ({percent(line.share)} holes)"
+    kept = [by for by in line.by if by.kept]
+    if kept:
+        beside = len(line.by) - len(kept)
+        more = f" ({beside} more only through these)" if beside else ""
+        return f"{start}: lost {'; '.join(_direction(by) for by in kept)}{more}."
+    if line.tested == 0:
+        return f"{start}: too few holes or values to test what goes with them."
+    return f"{start}: no other column goes with its holes, as far as these rows tell."
+
+
+def _direction(by: Explanation) -> str:
+    if by.odds is None:
+        return f"in step with {by.column}"
+    if math.isclose(by.odds, 1.0, rel_tol=0.05):
+        return f"in step with {by.column}, not in one direction"
+    way = "high" if by.odds > 1.0 else "low"
+    factor = max(by.odds, 1.0 / by.odds)
+    size = "more than 1000" if factor > 1000 else f"{factor:.2g}"
+    if by.levels is not None:
+        return f"more often where {by.column} is {by.levels[way == 'high']} (odds times {size})"
+    return f"more often where {by.column} is {way} (odds times {size} a standard deviation)"

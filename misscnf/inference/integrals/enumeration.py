@@ -1,0 +1,395 @@
+r"""Sums over hidden discrete nodes.
+
+With the discrete nodes of a component held at a joint state s, what is left hidden is continuous
+and falls apart into smaller components a, each integrated by whatever means suits it:
+
+    E_u [e] = Σ_s  Π_{free factors i} φ_i(s) · Π_a E_a [ evidence | s ].
+
+Where nothing continuous is hidden this is an exact sum. Each of these *terms* depends on a few of
+the discrete nodes only, its scope, and is worked out once for each state of its scope; a joint
+state s (a *branch*) then looks its terms up. Components with too many states, or with a count
+below a hidden continuous parent, are left to draws.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from misscnf.draws import uniform_numbers
+from misscnf.inference.elimination import Components, Plan
+from misscnf.inference.integrals.integral import BUDGET, Block, Effort
+from misscnf.inference.integrals.states import MOST_STATES, Tables, count_states, hidden_nodes
+from misscnf.model import StructuralModel
+
+__all__ = ["BranchedBlock", "branched", "hides_discrete"]
+
+MOST_INTEGRALS = 1024
+"""The most states of its scope that a term with an integral may have."""
+
+WORTH_KEEPING = 100.0
+"""Counts get more states while the posterior share of the last one exceeds the tail so often."""
+
+Integrate = Callable[
+    [StructuralModel, Tensor, Components, Effort, torch.Generator], Iterator[Block]
+]
+
+
+def hides_discrete(model: StructuralModel, components: Components) -> Tensor:
+    """Says which components hide a discrete node, (C,)."""
+    discrete = torch.tensor(model.discrete, device=components.row.device)
+    result = torch.zeros(len(components), dtype=torch.bool, device=components.row.device)
+    result[components.cell_component[discrete[components.cell_node]]] = True
+    return result
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """The terms of all components, in order of components. F terms."""
+
+    component: Tensor
+    """(F,)"""
+    scope: Tensor
+    """(F, d) the nodes whose values a term depends on, apart from what it integrates over"""
+    factors: Tensor
+    """(F, d) the factors in a term"""
+    continuous: Tensor
+    """(F, d) the continuous cells that a term integrates over"""
+
+    def select(self, keep: Tensor) -> _Terms:
+        """Returns the terms of the components where keep (C,) is True, renumbered."""
+        mine, number = keep[self.component], keep.cumsum(0) - 1
+        return _Terms(
+            number[self.component[mine]],
+            self.scope[mine],
+            self.factors[mine],
+            self.continuous[mine],
+        )
+
+
+@dataclass(frozen=True)
+class BranchedBlock:
+    """Components with all their branches. B branches, T entries of tables, P lookups."""
+
+    components: Components
+    branches: Tables
+    """a table a component, over its discrete cells"""
+    entry: Tensor
+    """(P,) the entries that branches look up"""
+    branch: Tensor
+    """(P,) which branch looks"""
+    rows: Tensor
+    """(T, d) the values at each entry"""
+    free: Tensor
+    """(T, d) the factors that are evaluated there"""
+    log_term: Tensor
+    """(T,)"""
+    blocks: list[Block]
+    """the integrals in the terms; their rows are entries"""
+
+    @property
+    def log_weight(self) -> Tensor:
+        """(B,) log of each branch's share of the integral."""
+        total = self.log_term.new_zeros(len(self.branches.table))
+        return total.index_add(0, self.branch, self.log_term[self.entry])
+
+    def log_integral(self) -> Tensor:
+        """Returns the log of the sum over branches, (C,)."""
+        log_weight = self.log_weight
+        top = log_weight.new_full((len(self.components),), -math.inf)
+        top = top.scatter_reduce(0, self.branches.table, log_weight.detach(), "amax")
+        top = torch.where(top.isfinite(), top, 0.0)
+        share = torch.exp(log_weight - top[self.branches.table])
+        return top + torch.log(self._per_component(share))
+
+    def _per_component(self, of_branches: Tensor) -> Tensor:
+        total = of_branches.new_zeros(len(self.components))
+        return total.index_add(0, self.branches.table, of_branches)
+
+    def shares(self) -> Tensor:
+        """Returns each branch's posterior probability, (B,); even where all weights are zero."""
+        total = self.log_integral()[self.branches.table]
+        even = (1.0 / self.branches.size)[self.branches.table].to(total)
+        return torch.where(total.isfinite(), torch.exp(self.log_weight - total), even)
+
+    def _entry_shares(self) -> Tensor:
+        """Returns the posterior probability of each entry's state of its scope, (T,)."""
+        shares = self.shares()
+        return torch.zeros_like(self.log_term).index_add(0, self.entry, shares[self.branch])
+
+    def standard_error(self) -> Tensor:
+        """Returns the standard error, (C,); zero where the sum is exact."""
+        variance = torch.zeros_like(self.log_term)
+        for block in self.blocks:
+            error = block.standard_error().to(variance)
+            variance = variance.index_add(0, block.components.row, error**2)
+        # An entry moves all branches that look it up; one of no weight moves nothing.
+        share = self._entry_shares()
+        parts = torch.where(share > 0, share**2 * variance, 0.0)
+        total = parts.new_zeros(len(self.components))
+        return total.index_add(0, self._component_of_entry(), parts).sqrt()
+
+    def _component_of_entry(self) -> Tensor:
+        component = torch.zeros_like(self.log_term, dtype=torch.int64)
+        component[self.entry] = self.branches.table[self.branch]
+        return component
+
+    def effective(self) -> Tensor:
+        """Returns the effective draws averaged over branches, (C,); infinite where exact."""
+        least = torch.full_like(self.log_term, math.inf)
+        for block in self.blocks:
+            found = block.effective().to(least)
+            least = least.scatter_reduce(0, block.components.row, found, "amin")
+        of_branch = torch.full_like(self.log_weight, math.inf)
+        of_branch = of_branch.scatter_reduce(0, self.branch, least[self.entry], "amin")
+        return 1.0 / self._per_component(self.shares() / of_branch)
+
+    @property
+    def short(self) -> int:
+        """How many components got fewer effective draws than asked for, at most."""
+        return min(len(self.components), sum(block.short for block in self.blocks))
+
+    def cut_short(self, model: StructuralModel, share: float) -> Tensor:
+        """Says which counts still have more than a share of the posterior at their end, (C, d).
+
+        Counts are cut by their prior; evidence may want larger ones.
+        """
+        cut = torch.zeros_like(self.branches.states, dtype=torch.bool)
+        ending = self.branches.digits == self.branches.states[self.branches.table] - 1
+        shares = self.shares()
+        for node in range(len(model.graph)):
+            kind = model.mechanism(node).domain.kind
+            if kind == "count" and (self.branches.states[:, node] > 1).any():
+                at_end = self._per_component(torch.where(ending[:, node], shares, 0.0))
+                cut[:, node] = (at_end > share) & (self.branches.states[:, node] > 1)
+        # Where nothing has any weight, more states would not find it either.
+        return cut & self.log_integral().isfinite()[:, None]
+
+    def draw(self, count: int, generator: torch.Generator, *, even: bool = False) -> Tensor:
+        """Draws a branch by its probability, then what the branch leaves hidden, (H, count)."""
+        c = self.components
+        branch = self._draw_branches(count, generator, even=even)[c.cell_component]
+        values = self.branches.digits[branch, c.cell_node[:, None]].to(self.rows)
+        if not self.blocks:
+            return values
+        drawn, place = self._draw_inside(count, generator, even=even)
+        where = place[branch, c.cell_node[:, None]]
+        return torch.where(where >= 0, drawn.gather(0, where.clamp(min=0)), values)
+
+    def _draw_branches(self, count: int, generator: torch.Generator, *, even: bool) -> Tensor:
+        """Returns branches drawn by their probabilities, (C, count)."""
+        shares = self.shares().double()
+        place = uniform_numbers((len(self.components), count), generator, shares)
+        if even:
+            place = (place + torch.arange(count, device=place.device)) / count
+        # Each component's shares sum to one, so that its branches end at its number plus one.
+        number = torch.arange(len(self.components), device=place.device)[:, None]
+        chosen = torch.searchsorted(shares.cumsum(0), place + number)
+        first = self.branches.offset[:, None]
+        last = first + self.branches.size[:, None] - 1
+        return torch.maximum(torch.minimum(chosen, last), first)
+
+    def _draw_inside(
+        self, count: int, generator: torch.Generator, *, even: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Returns draws of all integrals (Q, count), and where a branch finds a node's, (B, d)."""
+        at = torch.full(self.rows.shape, -1, dtype=torch.int64, device=self.rows.device)
+        drawn, start = [], 0
+        for block in self.blocks:
+            inner, end = block.components, start + len(block.components.cell_node)
+            at[inner.cell_row, inner.cell_node] = torch.arange(start, end, device=at.device)
+            some = block.draw(count, generator, even=even).to(self.rows)
+            if even:  # in no order, since a branch takes only those of its own share of the draws
+                order = uniform_numbers((len(inner), count), generator, self.rows).argsort(1)
+                some = some.gather(1, order[inner.cell_component])
+            drawn.append(some)
+            start = end
+        place = torch.full_like(at[:1], -1).repeat(len(self.branches.table), 1)
+        index = self.branch[:, None].expand(-1, at.shape[1])
+        return torch.cat(drawn), place.scatter_reduce(0, index, at[self.entry], "amax")
+
+    def expected_log_factors(
+        self, model: StructuralModel, values: Tensor, weight: Tensor
+    ) -> Tensor:
+        """Returns Σ_c weight_c E[Σ log φ_i | x_O], differentiable in the parameters."""
+        share = self._entry_shares().detach().to(weight) * weight[self._component_of_entry()]
+        log_prob = _free_log_prob(model, self.rows, self.free)
+        total = torch.where(share > 0, share * log_prob, 0.0).sum()
+        for block in self.blocks:
+            inner = share[block.components.row]
+            total = total + block.expected_log_factors(model, self.rows, inner)
+        return total
+
+
+def branched(
+    model: StructuralModel,
+    values: Tensor,
+    components: Components,
+    effort: Effort,
+    generator: torch.Generator,
+    integrate: Integrate,
+) -> Iterator[Block]:
+    """Yields blocks of components that hide discrete nodes, each component once.
+
+    Arguments:
+        model: The structural model.
+        values: (N, d) with finite numbers in the holes.
+        components: What is hidden, and its evidence.
+        effort: How hard to work on what a branch leaves hidden.
+        generator: Where randomness comes from.
+        integrate: How to integrate what a branch leaves hidden, and what has too many states.
+    """
+    states = count_states(model, values, components, effort.tail)
+    terms = _terms(model, components)
+    yield from _sum(model, values, components, states, terms, effort, generator, integrate)
+
+
+def _sum(
+    model: StructuralModel,
+    values: Tensor,
+    components: Components,
+    states: Tensor,
+    terms: _Terms,
+    effort: Effort,
+    generator: torch.Generator,
+    integrate: Integrate,
+) -> Iterator[Block]:
+    """Yields the blocks of components with these numbers of states, or more if they need them."""
+    tools = (effort, generator, integrate)
+    few = _few_enough(states, terms)
+    if not few.all():
+        yield from integrate(model, values, components.select(~few), effort, generator)
+    if not few.any():
+        return
+    components, states, terms = components.select(few), states[few], terms.select(few)
+    part = _parts(states, terms)
+    for number in part.unique().tolist():
+        mine = part == number
+        chosen, some = components.select(mine), terms.select(mine)
+        block = _block(model, values, chosen, Tables(states[mine]), some, *tools)
+        cut = block.cut_short(model, WORTH_KEEPING * effort.tail)
+        if cut.any():
+            more = torch.where(cut, 2 * states[mine], states[mine])
+            yield from _sum(model, values, chosen, more, some, *tools)
+        else:
+            yield block
+
+
+def _terms(model: StructuralModel, components: Components) -> _Terms:
+    """Splits components into their terms, once the discrete cells are held."""
+    hides = hidden_nodes(model, components)
+    factors = hides.clone()
+    factors[components.evidence_component, components.evidence_node] = True
+    discrete = torch.tensor(model.discrete, device=hides.device)
+    continuous = hides & ~discrete
+    families = torch.eye(len(model.graph), dtype=torch.bool, device=hides.device)
+    for i, parents in enumerate(model.graph.parents):
+        families[i, list(parents)] = True
+    # All that the factors need is known in a branch, but for the continuous cells.
+    needed = (factors.double() @ families.double()) > 0
+    plan = Plan.make(model.graph, needed & ~continuous)
+    label, free = plan.label[plan.pattern].long(), plan.free[plan.pattern] & factors
+    component, node = free.nonzero(as_tuple=True)
+    single = torch.zeros(len(node), len(model.graph), dtype=torch.bool, device=hides.device)
+    single[torch.arange(len(node), device=node.device), node] = True
+    parts = [(component, single, torch.zeros_like(single))]
+    for first in label[continuous].unique().tolist():
+        inside = (label == first) & factors
+        of = inside.any(1).nonzero()[:, 0]
+        parts.append((of, inside[of], (inside & continuous)[of]))
+    component, inside, integrated = (torch.cat(column) for column in zip(*parts, strict=True))
+    order = torch.argsort(component, stable=True)
+    component, inside, integrated = component[order], inside[order], integrated[order]
+    scope = ((inside.double() @ families.double()) > 0) & (hides & discrete)[component]
+    return _Terms(component, scope, inside, integrated)
+
+
+def _few_enough(states: Tensor, terms: _Terms) -> Tensor:
+    """Says which components have few enough states to sum over, (C,)."""
+    log_states = states.double().log()
+    few = log_states.sum(1) <= math.log(MOST_STATES) + 1e-9
+    log_size = torch.where(terms.scope, log_states[terms.component], 0.0).sum(1)
+    many = terms.continuous.any(1) & (log_size > math.log(MOST_INTEGRALS) + 1e-9)
+    few[terms.component[many]] = False
+    return few
+
+
+def _parts(states: Tensor, terms: _Terms) -> Tensor:
+    """Numbers the components by parts whose lookups fit the budget, (C,)."""
+    count = torch.bincount(terms.component, minlength=len(states))
+    cells = states.prod(1) * count * states.shape[1]
+    return ((cells.cumsum(0) - cells) // BUDGET).unique(return_inverse=True)[1]
+
+
+def _block(
+    model: StructuralModel,
+    values: Tensor,
+    components: Components,
+    branches: Tables,
+    terms: _Terms,
+    effort: Effort,
+    generator: torch.Generator,
+    integrate: Integrate,
+) -> BranchedBlock:
+    tables = Tables(torch.where(terms.scope, branches.states[terms.component], 1))
+    rows = tables.fill(values[components.row[terms.component]])
+    integrated = terms.continuous.any(1)[tables.table]
+    free = terms.factors[tables.table] & ~integrated[:, None]
+    log_term = _free_log_prob(model, rows, free)
+    blocks: list[Block] = []
+    if integrated.any():
+        inner = _inner_components(terms, tables)
+        blocks = list(integrate(model, rows, inner, effort, generator))
+        for block in blocks:
+            found = block.log_integral().to(log_term)
+            log_term = log_term.index_add(0, block.components.row, found)
+    entry, branch = _lookups(branches, tables, terms.component)
+    return BranchedBlock(components, branches, entry, branch, rows, free, log_term, blocks)
+
+
+def _inner_components(terms: _Terms, tables: Tables) -> Components:
+    """Returns what the terms integrate over: one component an entry of a term with an integral."""
+    hidden = terms.continuous[tables.table]
+    row = hidden.any(1).nonzero()[:, 0]
+    number = torch.full((len(hidden),), -1, dtype=torch.int64, device=hidden.device)
+    number[row] = torch.arange(len(row), device=row.device)
+    evidence = terms.factors[tables.table] & ~hidden & (number >= 0)[:, None]
+    cell_node, cell_row = hidden.T.nonzero(as_tuple=True)
+    evidence_node, evidence_row = evidence.T.nonzero(as_tuple=True)
+    return Components(
+        row=row,
+        node=hidden[row].int().argmax(1),
+        size=hidden[row].sum(1),
+        cell_node=cell_node,
+        cell_row=cell_row,
+        cell_component=number[cell_row],
+        evidence_node=evidence_node,
+        evidence_row=evidence_row,
+        evidence_component=number[evidence_row],
+    )
+
+
+def _lookups(branches: Tables, tables: Tables, component: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the entry (P,) and the branch (P,) of every term of every branch."""
+    count = torch.bincount(component, minlength=len(branches.size))
+    first = count.cumsum(0) - count
+    owner = branches.table
+    branch = torch.arange(len(owner), device=owner.device).repeat_interleave(count[owner])
+    start = (count[owner].cumsum(0) - count[owner])[branch]
+    place = torch.arange(len(branch), device=owner.device) - start
+    table = first[owner[branch]] + place
+    return tables.find(table, branches, branch), branch
+
+
+def _free_log_prob(model: StructuralModel, rows: Tensor, free: Tensor) -> Tensor:
+    """Returns the sum of the marked factors (T, d) of each row, (T,)."""
+    total = rows.new_zeros(len(rows))
+    for node in free.any(0).nonzero()[:, 0].tolist():
+        mine = free[:, node].nonzero()[:, 0]
+        factor = model.mechanism(node).log_prob(*model.family_of(rows, node, mine))
+        total = total.index_add(0, mine, factor)
+    return total

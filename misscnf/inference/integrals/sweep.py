@@ -1,0 +1,151 @@
+r"""One pass through the graph for all hidden cells of many rows at once.
+
+Noise of the hidden cells goes in; their values and the log-evidence of their components come out
+(the loop of Algorithm 1). Nodes are visited in graph order; each makes at most two calls to its
+mechanism for hidden cells (one where all parents are observed, shared by all draws of a row, one
+where some are hidden) and one for evidence, whatever the number of patterns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from misscnf.inference.elimination import Components
+from misscnf.model import StructuralModel
+
+__all__ = ["Sweep"]
+
+
+@dataclass(frozen=True)
+class _Visit:
+    """Cells or pieces of evidence of one node that one call to its mechanism serves. n of them."""
+
+    node: int
+    at: Tensor
+    """(n,) which cells of the sweep are generated, or which components the evidence falls on."""
+    own: Tensor | None
+    """(n, 1) the observed values, for evidence."""
+    seen: Tensor
+    """(n, p) the observed parents' values."""
+    cell: Tensor | None
+    """(n, p) which cells the hidden parents are, −1 where observed; None where all are."""
+
+    @cached_property
+    def hidden(self) -> list[str]:
+        """For each parent, whether it is hidden "always", "never" or "sometimes"."""
+        assert self.cell is not None
+        shares = (self.cell >= 0).float().mean(0).tolist()
+        return [{0.0: "never", 1.0: "always"}.get(share, "sometimes") for share in shares]
+
+
+class Sweep:
+    """Carries noise of hidden cells to their values and to the evidence on them.
+
+    Arguments:
+        model: The structural model.
+        values: (N, d) with finite numbers in the holes.
+        components: What is hidden, and its evidence.
+    """
+
+    def __init__(self, model: StructuralModel, values: Tensor, components: Components) -> None:
+        self.model = model
+        self.components = components
+        cells = len(components.cell_node)
+        # Column by column in memory, as nodes read it.
+        self._cell_of = torch.full(values.T.shape, -1, dtype=torch.int64, device=values.device).T
+        self._cell_of[components.cell_row, components.cell_node] = torch.arange(
+            cells, device=values.device
+        )
+        self._visits = list(self._plan(values))
+
+    def _plan(self, values: Tensor) -> Iterator[_Visit]:
+        c, d = self.components, len(self.model.graph)
+        cell_ends = torch.bincount(c.cell_node, minlength=d).cumsum(0).tolist()
+        evidence_ends = torch.bincount(c.evidence_node, minlength=d).cumsum(0).tolist()
+        cell_start = evidence_start = 0
+        for node in range(d):
+            cells = slice(cell_start, cell_ends[node])
+            evidence = slice(evidence_start, evidence_ends[node])
+            cell_start, evidence_start = cells.stop, evidence.stop
+            if cells.stop > cells.start:
+                at = torch.arange(cells.start, cells.stop, device=values.device)
+                yield from self._hidden_visits(values, node, c.cell_row[cells], at)
+            if evidence.stop > evidence.start:
+                rows = c.evidence_row[evidence]
+                seen, cell = self._parents(values, node, rows)
+                own = values[rows, node][:, None]
+                yield _Visit(node, c.evidence_component[evidence], own, seen, cell)
+
+    def _parents(self, values: Tensor, node: int, rows: Tensor) -> tuple[Tensor, Tensor]:
+        parents = torch.tensor(
+            self.model.graph.parents[node], device=rows.device, dtype=rows.dtype
+        )
+        where = (rows[:, None], parents[None, :])
+        return values[where], self._cell_of[where]
+
+    def _hidden_visits(
+        self, values: Tensor, node: int, rows: Tensor, at: Tensor
+    ) -> Iterator[_Visit]:
+        seen, cell = self._parents(values, node, rows)
+        drawn = (cell >= 0).any(1)
+        if not drawn.all():
+            yield _Visit(node, at[~drawn], None, seen[~drawn], None)
+        if drawn.any():
+            yield _Visit(node, at[drawn], None, seen[drawn], cell[drawn])
+
+    def __call__(self, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Sweeps noise (H, K); returns values (H, K) and log-evidence (C, K)."""
+        values = torch.zeros_like(noise)
+        log_evidence = noise.new_zeros(len(self.components), noise.shape[1])
+        for visit in self._visits:
+            mechanism = self.model.mechanism(visit.node)
+            parents = _resolve(visit, values)
+            if visit.own is None:
+                values.index_copy_(0, visit.at, mechanism.draw(noise[visit.at], parents))
+            else:
+                log_evidence.index_add_(0, visit.at, mechanism.log_prob(visit.own, parents))
+        return values, log_evidence
+
+    def abduct(self, values: Tensor) -> Tensor:
+        """Returns the noise (H, K) that makes values (H, K); zero for discrete cells."""
+        noise = torch.zeros_like(values)
+        for visit in self._visits:
+            if visit.own is None and not self.model.discrete[visit.node]:
+                own, parents = values[visit.at], _resolve(visit, values)
+                found = self.model.mechanism(visit.node).abduct(own, parents)
+                noise.index_copy_(0, visit.at, found)
+        return noise
+
+    def log_joint(self, values: Tensor) -> Tensor:
+        """Returns log p of the hidden cells and their evidence at values (H, K), shape (C, K)."""
+        total = values.new_zeros(len(self.components), values.shape[1])
+        for visit in self._visits:
+            mechanism, parents = self.model.mechanism(visit.node), _resolve(visit, values)
+            own, at = visit.own, visit.at
+            if own is None:
+                own, at = values[visit.at], self.components.cell_component[visit.at]
+            log_prob = mechanism.log_prob(own, parents).expand(-1, values.shape[1])
+            total = total.index_add(0, at, log_prob)
+        return total
+
+
+def _resolve(visit: _Visit, values: Tensor) -> Tensor:
+    """Returns the parents of a visit, (n, 1, p) where all are observed and (n, K, p) otherwise."""
+    if visit.cell is None:
+        return visit.seen[:, None, :]
+    columns = []
+    for j, hidden in enumerate(visit.hidden):
+        seen = visit.seen[:, j, None]
+        if hidden == "never":
+            columns.append(seen.expand(-1, values.shape[1]))
+            continue
+        drawn = values[visit.cell[:, j].clamp(min=0)]
+        columns.append(
+            drawn if hidden == "always" else torch.where(visit.cell[:, j, None] >= 0, drawn, seen)
+        )
+    return torch.stack(columns, dim=-1)

@@ -1,0 +1,90 @@
+r"""Draws of what is hidden given what is seen.
+
+Hidden ancestors of the observed nodes come from p(x_{M'} | x_O), by the weights of the same
+integrals that give the likelihood; barren nodes are then simulated from their mechanisms, given
+everything above them. From these come imputations, counterfactuals of incomplete rows (abduct the
+noise of each completion, paper Corollary 2) and the gradient of the likelihood (`fitting`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from misscnf.draws import normal_numbers
+from misscnf.inference.elimination import Plan
+from misscnf.inference.integrals import Effort, integrate
+from misscnf.model import StructuralModel
+
+__all__ = ["draw_completions", "draw_hidden", "sampling_effort"]
+
+ROWS_AT_ONCE = 1024
+
+
+def sampling_effort(draws: int) -> Effort:
+    """Returns an effort that leaves many more effective points than draws taken from them."""
+    points = max(256, 1 << (4 * draws - 1).bit_length())
+    return Effort(
+        draws=points, effective=points / 4, limit=32 * points, explore=16 * points, tail=1e-9
+    )
+
+
+def draw_hidden(
+    model: StructuralModel,
+    values: Tensor,
+    plan: Plan,
+    draws: int,
+    effort: Effort,
+    generator: torch.Generator,
+) -> Tensor:
+    """Fills the hidden cells by independent posterior draws, (draws, N, d); barren ones stay."""
+    completed = values.expand(draws, *values.shape).clone()
+    for block in integrate(model, values, plan.components(), effort, generator):
+        c = block.components
+        completed[:, c.cell_row, c.cell_node] = block.draw(draws, generator).T.to(values)
+    return completed
+
+
+def draw_completions(
+    model: StructuralModel,
+    values: Tensor,
+    plan: Plan,
+    draws: int,
+    generator: torch.Generator,
+) -> Tensor:
+    """Fills all unobserved cells of each row.
+
+    Arguments:
+        model: The structural model.
+        values: (N, d) with finite numbers in the holes; clamped nodes hold their clamps.
+        plan: The plan of these rows, made with the same clamped nodes if there are any.
+        draws: Independent completions of each row.
+        generator: Where randomness comes from.
+
+    Returns:
+        (draws, N, d); observed cells are as they were.
+    """
+    with torch.no_grad():
+        parts = list(_completions(model, values, plan, draws, generator))
+    return torch.cat(parts, dim=1) if parts else values.expand(draws, *values.shape)
+
+
+def _completions(
+    model: StructuralModel,
+    values: Tensor,
+    plan: Plan,
+    draws: int,
+    generator: torch.Generator,
+) -> Iterator[Tensor]:
+    effort = sampling_effort(draws)
+    for rows in torch.arange(len(values), device=values.device).split(ROWS_AT_ONCE):
+        part = plan.select(rows)
+        x = draw_hidden(model, values[rows], part, draws, effort, generator)
+        barren = part.barren()
+        if barren.any():
+            noise = normal_numbers((*x.shape[:-1], model.noise_width), generator, values)
+            nodes = barren.any(0).nonzero()[:, 0].tolist()
+            x = model.complete(x, nodes, noise, where=barren.expand_as(x))
+        yield x

@@ -1,0 +1,131 @@
+r"""Models on disk: safetensors for the parameters, JSON for all the rest. Never pickle.
+
+A saved model is a folder with `model.json` and `parameters.safetensors`. The JSON holds the digest
+of the parameters and its own, so that an altered, truncated or foreign file is refused before
+anything is built from it. Files are written aside and moved into place, JSON last.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from misscnf.data.files import digest, write_atomically
+from misscnf.errors import InputError, ModelFileError
+from misscnf.graph import CausalGraph
+from misscnf.mechanisms import MECHANISMS
+from misscnf.model.structural import StructuralModel
+
+__all__ = ["save_model", "load_model"]
+
+FORMAT = "misscnf model"
+VERSION = 1
+ABOUT, PARAMETERS = "model.json", "parameters.safetensors"
+
+
+def save_model(
+    folder: str | os.PathLike[str], model: StructuralModel, about: Mapping[str, Any]
+) -> None:
+    """Writes a model and what is known about it (JSON-friendly)."""
+    target = Path(folder)
+    tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+    data = save(tensors)
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "graph": model.graph.to_dict(),
+        "mechanisms": [_describe(model, i) for i in range(len(model.graph))],
+        "parameters": digest(data),
+        "about": dict(about),
+    }
+    content["digest"] = _own_digest(content)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        write_atomically(target / PARAMETERS, data)
+        write_atomically(target / ABOUT, json.dumps(content, indent=1).encode())
+    except OSError as error:
+        raise InputError(
+            f"the model cannot be written to {str(target)!r}: {error.strerror}."
+        ) from error
+
+
+def load_model(folder: str | os.PathLike[str]) -> tuple[StructuralModel, dict[str, Any]]:
+    """Reads what `save_model` wrote.
+
+    Raises:
+        ModelFileError: Where a file is missing, altered, or not one of ours.
+    """
+    source = Path(folder)
+    content = _read_json(source)
+    if _own_digest(content) != content.get("digest"):
+        raise _refuse(source / ABOUT, "has been altered since it was saved")
+    data = _read_bytes(source / PARAMETERS)
+    if digest(data) != content["parameters"]:
+        raise _refuse(source / PARAMETERS, "is not the file that the model was saved with")
+    try:
+        tensors = load(data)
+        model = _build(content, tensors)
+    except (SafetensorError, RuntimeError, KeyError, TypeError) as error:
+        raise _refuse(source / PARAMETERS, "does not fit the model") from error
+    return model, content["about"]
+
+
+def _describe(model: StructuralModel, node: int) -> dict[str, Any]:
+    mechanism = model.mechanism(node)
+    for kind, known in MECHANISMS.items():
+        if type(mechanism) is known:
+            return {"kind": kind, **mechanism.spec()}
+    raise InputError(
+        f"the mechanism {type(mechanism).__name__} of node {model.graph.nodes[node]!r} cannot be "
+        f"saved; only {', '.join(MECHANISMS)} can."
+    )
+
+
+def _build(content: Mapping[str, Any], tensors: dict[str, Tensor]) -> StructuralModel:
+    graph = CausalGraph.read(content["graph"])
+    mechanisms = []
+    for spec in content["mechanisms"]:
+        arguments = {key: value for key, value in spec.items() if key != "kind"}
+        mechanisms.append(MECHANISMS[spec["kind"]](**arguments))
+    model = StructuralModel(graph, mechanisms).double()
+    model.load_state_dict(tensors)
+    return model
+
+
+def _own_digest(content: Mapping[str, Any]) -> str:
+    rest = {key: value for key, value in content.items() if key != "digest"}
+    return digest(json.dumps(rest, sort_keys=True).encode())
+
+
+def _read_json(source: Path) -> dict[str, Any]:
+    path = source / ABOUT
+    data = _read_bytes(path)
+    try:
+        content = json.loads(data)
+    except ValueError as error:
+        raise _refuse(path, "is not readable as JSON") from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise _refuse(path, "is not a misscnf model")
+    if content.get("version") != VERSION:
+        raise _refuse(
+            path, f"has version {content.get('version')!r}; this misscnf reads {VERSION}"
+        )
+    return content
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _refuse(path, f"cannot be read ({error.strerror})") from error
+
+
+def _refuse(path: Path, why: str) -> ModelFileError:
+    return ModelFileError(f"{str(path)!r} {why}; save the model again, or name another folder.")

@@ -1,0 +1,370 @@
+r"""Effects of interventions: in all, within a group, on the treated, along a dose.
+
+A unit is its noise u. Its natural values are x = f(u), and what it would have been under do(A) is
+the same noise swept with A held, so that
+
+    effect in a group g = E[ Y_A(u) − Y_B(u) | f(u) ∈ g ],
+
+with the group decided by the natural values: `where="age > 60"` for a subgroup, the units that
+take the treatment by themselves for the effect on the treated. Both arms, all points of a curve
+and all replicates of the fit see the same units.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.exceptions import NotFittedError
+from torch import Tensor
+
+from misscnf.data.table import IncompleteTable, Schema
+from misscnf.display.progress import StepProgress
+from misscnf.draws import derive_generator
+from misscnf.errors import InputError
+from misscnf.fitting import Settings, replicate_fit
+from misscnf.graph import CausalGraph
+from misscnf.model import Clamp, StructuralModel
+from misscnf.queries.effects import Effect, contrast, spread_interval, with_intervals
+from misscnf.queries.groups import Group, Where
+from misscnf.queries.interventions import Do, beyond_seen, read_clamps
+
+__all__ = ["EffectMixin", "check_count"]
+
+logger = logging.getLogger("misscnf")
+
+UNITS_OF_REPLICATES = 10_000
+"""Replicates share their units with the fit, so that few of them show the spread."""
+FEWEST_IN_GROUP = 1000
+"""Units of a group below which its answer has a note."""
+FEWEST_REPLICATES = 5
+
+Table = pd.DataFrame | str | os.PathLike[str]
+
+
+class EffectMixin:
+    """Effects. The class that mixes it in provides the attributes, and reads tables."""
+
+    graph_: CausalGraph
+    model_: StructuralModel
+    schema_: Schema
+    settings_: Settings
+    chosen_: str
+    seed: int
+    progress: bool | None
+    _table: IncompleteTable
+    _kept: dict[str, list[StructuralModel]]
+    _units: WeakKeyDictionary[StructuralModel, tuple[tuple[int, int], Tensor]]
+
+    def effect(
+        self,
+        outcome: str,
+        do: Do,
+        versus: Do | None = None,
+        *,
+        where: Where | None = None,
+        treated: bool = False,
+        event: object = None,
+        interval: float | None = None,
+        data: Table | None = None,
+        replicates: int | None = None,
+        draws: int = 100_000,
+        seed: int = 0,
+    ) -> Effect:
+        """Returns the contrast of two interventions, both arms with the same units.
+
+        That is a difference of means, the risk difference, risk ratio and odds ratio of a binary
+        outcome, or the probability of each category (`misscnf.queries.effects`).
+
+        Arguments:
+            outcome: The column.
+            do: Interventions of the first arm.
+            versus: Interventions of the second arm; none leaves the world as it is.
+            where: Only units for which this holds without any intervention, such as "age > 60".
+            treated: Only units that take what `do` holds by themselves: the effect on the treated.
+            event: The level whose risk is compared; a binary outcome's higher one by default.
+            interval: A level such as 0.95: adds intervals for the sampling error of the fit. The
+                first one replicates the fit, which takes longer than the fit itself where it has
+                networks; further questions use the same replicates.
+            data: The table of the fit, where the model was loaded from disk.
+            replicates: How many; by default 16 where there are networks, 100 where there are none.
+            draws: Units that are averaged.
+            seed: Where the randomness of the units starts.
+        """
+        ask = _Question(self, outcome, [do, versus or {}], where, do if treated else None, event)
+        check_count("draws", draws, least=2)
+        notes = self._warn_beyond(do, versus)
+        models = self._replicates(interval, data, replicates)
+        effect, *replicated = (
+            ask.contrast(ask.arms(model, *units), do, versus)
+            for model, units in self._each(models, draws, seed)
+        )
+        effect = replace(effect, notes=notes + effect.notes)
+        return effect if interval is None else with_intervals(effect, replicated, interval)
+
+    def curve(
+        self,
+        outcome: str,
+        along: str,
+        values: Sequence[Any],
+        *,
+        do: Do | None = None,
+        versus: Do | None = None,
+        where: Where | None = None,
+        event: object = None,
+        interval: float | None = None,
+        data: Table | None = None,
+        replicates: int | None = None,
+        draws: int = 20_000,
+        seed: int = 0,
+    ) -> pd.DataFrame:
+        """Returns the dose-response curve: what holding a column at each value leads to.
+
+        Arguments:
+            outcome: The column that responds.
+            along: The column that is held.
+            values: At which values, in its units.
+            do: Further interventions, the same at each value.
+            versus: What each value is compared with; none leaves the world as it is.
+            where: Only units for which this holds without any intervention.
+            event: The level whose risk is asked for; a binary outcome's higher one by default.
+            interval: A level such as 0.95: adds pointwise bands for the sampling error of the fit.
+            data: The table of the fit, where the model was loaded from disk.
+            replicates: How many; as in `effect`.
+            draws: Units that are averaged.
+            seed: Where the randomness of the units starts.
+
+        Returns:
+            A row a value: the value, `mean` (of the outcome, or the risk of the event), `estimate`
+            (against `versus`); with bands also mean_lower, mean_upper, lower, upper. An outcome
+            with levels and neither numbers nor an event has a row a value and `level`. What the
+            estimate is stands in `attrs["measure"]`.
+        """
+        doses = [{**(do or {}), along: value} for value in values]
+        if not doses:
+            raise InputError(f"a curve along {along!r} needs values; got none.")
+        ask = _Question(self, outcome, [versus or {}, *doses], where, None, event)
+        check_count("draws", draws, least=2)
+        self._warn_beyond({along: np.asarray(values)} if _numbers(values) else None, versus)
+        models = self._replicates(interval, data, replicates)
+        answers, *found = (
+            ask.curve(model, *units, doses, versus)
+            for model, units in self._each(models, draws, seed)
+        )
+        each = [value for value in values for _ in range(len(answers) // len(doses))]
+        answers.insert(0, along, each)
+        if interval is None:
+            return answers
+        for name, prefix in (("mean", "mean_"), ("estimate", "")):
+            spread = np.stack([one[name] for one in found])
+            ends = [
+                spread_interval(own, spread[:, i], interval) for i, own in enumerate(answers[name])
+            ]
+            answers[f"{prefix}lower"], answers[f"{prefix}upper"] = zip(*ends, strict=True)
+        return answers
+
+    def _each(
+        self, replicates: Sequence[StructuralModel], draws: int, seed: int
+    ) -> Iterator[tuple[StructuralModel, tuple[Tensor, Tensor]]]:
+        """Yields the fit and each replicate with its units: their noise and natural values."""
+        noise = self._noise(draws, seed, "effect")
+        yield self.model_, (noise, self._natural(self.model_, noise, seed))
+        few = noise[:UNITS_OF_REPLICATES]
+        for model in replicates:
+            yield model, (few, self._natural(model, few, seed))
+
+    def _natural(self, model: StructuralModel, noise: Tensor, seed: int) -> Tensor:
+        """Returns what units are without intervention; kept, since every question asks for it."""
+        if not hasattr(self, "_units"):
+            self._units = WeakKeyDictionary()
+        key, kept = self._units.get(model, (None, noise))
+        if key != (seed, len(noise)):
+            kept = model.generate(noise)
+            self._units[model] = (seed, len(noise)), kept
+        return kept
+
+    def _replicates(
+        self, interval: float | None, data: Table | None, count: int | None
+    ) -> list[StructuralModel]:
+        """Returns replicates of the fit, made once for each table and number."""
+        if interval is None:
+            return []
+        if not isinstance(interval, int | float) or not 0.0 < interval < 1.0:
+            raise InputError(f"interval is a level between 0 and 1, such as 0.95; got {interval}.")
+        if count is not None:
+            check_count("replicates", count, least=FEWEST_REPLICATES)
+        table = self._table_of_fit(data)
+        key = f"{count} {_digest(table)}"
+        if not hasattr(self, "_kept"):
+            self._kept = {}
+        if key not in self._kept:
+            with StepProgress("replicates", show=self.progress) as watch:
+                self._kept[key] = replicate_fit(
+                    self.model_,
+                    self.chosen_,
+                    self.schema_.domains,
+                    (table.values, table.observed),
+                    self.settings_,
+                    seed=self.seed,
+                    count=count,
+                    watch=watch,
+                )
+        return self._kept[key]
+
+    def _table_of_fit(self, data: Table | None) -> IncompleteTable:
+        if data is not None:
+            return self._read(data)
+        if not hasattr(self, "_table"):
+            raise InputError(
+                "an interval needs the table of the fit, which a saved model leaves behind; pass "
+                "it as data=."
+            )
+        return self._table
+
+    def _warn_beyond(self, *arms: Do | None) -> tuple[str, ...]:
+        """Logs and returns what is to be known about interventions beyond what was seen."""
+        sentences = tuple(line for arm in arms for line in beyond_seen(arm, self.schema_))
+        for sentence in sentences:
+            logger.warning("%s", sentence)
+        return sentences
+
+    def _graph(self) -> CausalGraph:
+        if not hasattr(self, "model_"):
+            raise NotFittedError("this MissCNF is not fitted yet; call fit(df) first.")
+        return self.graph_
+
+    def _read(self, df: Table, *, keep_impossible: bool = False) -> IncompleteTable:
+        """Reads rows by the fitted schema; `queries` does, which knows about levels not seen."""
+        raise NotImplementedError
+
+    def _noise(self, rows: int, seed: int, purpose: str) -> Tensor:
+        generator = derive_generator(seed, purpose)
+        shape = (rows, self.model_.noise_width)
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
+class _Question:
+    """One outcome under several arms, within a group; asked of the fit and of its replicates.
+
+    Arguments:
+        asked: The fitted model, for its graph and schema.
+        outcome: The column.
+        arms: The interventions of each arm.
+        where: The group, or None.
+        taken: What the units of the group take by themselves, or None.
+        event: The level whose risk is compared.
+    """
+
+    def __init__(
+        self,
+        asked: EffectMixin,
+        outcome: str,
+        arms: Sequence[Do],
+        where: Where | None,
+        taken: Do | None,
+        event: object,
+    ) -> None:
+        self.graph, self.schema = asked._graph(), asked.schema_
+        self.node = self.graph.index(outcome)
+        self.interventions, self.event = arms, event
+        self.group = Group(self.graph, self.schema, where, taken)
+
+    def arms(self, model: StructuralModel, noise: Tensor, natural: Tensor) -> list[np.ndarray]:
+        """Returns the outcome of the units of the group in each arm, (units,) each."""
+        clamps = [
+            read_clamps(arm, self.graph, self.schema, len(noise)) for arm in self._cut(noise)
+        ]
+        if self.group.words is not None:
+            keep = self.group.members(natural)
+            natural, noise = natural[keep], noise[keep]
+            clamps = [_of_units(clamp, keep) for clamp in clamps]
+        return [self._outcome(model, natural, noise, clamp) for clamp in clamps]
+
+    def _cut(self, noise: Tensor) -> list[Do]:
+        """Returns the arms, with as many values of each array as there are units."""
+        rows = len(noise)
+        return [
+            {name: value[:rows] if _is_long(value, rows) else value for name, value in arm.items()}
+            for arm in self.interventions
+        ]
+
+    def _outcome(
+        self, model: StructuralModel, natural: Tensor, noise: Tensor, clamps: dict[int, Clamp]
+    ) -> np.ndarray:
+        touched = self.graph.descendants(clamps) & self.graph.ancestral_closure([self.node])
+        swept = model.complete(natural, sorted(touched), noise, clamps)
+        return swept[:, self.node].numpy()
+
+    def contrast(
+        self,
+        arms: Sequence[np.ndarray],
+        do: Do,
+        versus: Do | None,
+        notes: tuple[str, ...] = (),
+    ) -> Effect:
+        """Compares two arms."""
+        first, second = arms
+        words = self.group.words
+        if len(first) < FEWEST_IN_GROUP and words is not None:
+            notes += (f"only {len(first)} units are in the group ({words}).",)
+        column = self.schema.columns[self.node]
+        return contrast(column, do, versus or {}, (first, second), self.event, notes, words)
+
+    def curve(
+        self,
+        model: StructuralModel,
+        noise: Tensor,
+        natural: Tensor,
+        doses: Sequence[Do],
+        versus: Do | None,
+    ) -> pd.DataFrame:
+        """Returns the mean at each dose, and its contrast with the first arm."""
+        against, *arms = self.arms(model, noise, natural)
+        effects = [
+            self.contrast((arm, against), dose, versus)
+            for arm, dose in zip(arms, doses, strict=True)
+        ]
+        if effects[0].estimate is not None:
+            pairs = [(effect.mean, effect.estimate) for effect in effects]
+            found = pd.DataFrame(pairs, columns=["mean", "estimate"])
+        else:
+            tables = [one.probabilities for one in effects if one.probabilities is not None]
+            levels = pd.concat(tables, ignore_index=True)[["level", "do", "difference"]]
+            found = levels.set_axis(["level", "mean", "estimate"], axis=1)
+        found.attrs["measure"] = effects[0].measure
+        return found
+
+
+def _of_units(clamps: dict[int, Clamp], keep: Tensor) -> dict[int, Clamp]:
+    """Returns the clamps of some of the units."""
+    return {
+        node: clamp[keep] if isinstance(clamp, Tensor) and clamp.shape == keep.shape else clamp
+        for node, clamp in clamps.items()
+    }
+
+
+def _is_long(value: object, rows: int) -> bool:
+    return hasattr(value, "__len__") and not isinstance(value, str) and len(value) > rows
+
+
+def _numbers(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, int | float | np.number) for value in values)
+
+
+def _digest(table: IncompleteTable) -> str:
+    seen = torch.where(table.observed, table.values, torch.nan)
+    return hashlib.blake2b(seen.contiguous().numpy().tobytes(), digest_size=16).hexdigest()
+
+
+def check_count(name: str, value: object, least: int = 1) -> None:
+    """Refuses what is not a whole number of at least so many."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+        raise InputError(f"{name} is a whole number of at least {least}; got {value!r}.")

@@ -1,0 +1,77 @@
+r"""The log-density of each row as a table, with a reason where it is −∞.
+
+A row has probability zero where it shows what no column of its kind can hold (a negative count, a
+share above one), or where the model rules it out given the rest. Neither is an error of the
+reader: the answer is −∞, never NaN, and it says why.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from misscnf.data.table import IncompleteTable
+from misscnf.inference.likelihood import RowLikelihood
+from misscnf.model import StructuralModel
+
+__all__ = ["row_densities"]
+
+logger = logging.getLogger("misscnf")
+
+
+def row_densities(
+    model: StructuralModel,
+    table: IncompleteTable,
+    held: Mapping[int, Tensor],
+    result: RowLikelihood,
+) -> pd.DataFrame:
+    """Returns log_prob, standard_error, effective_draws and reason of each row.
+
+    Arguments:
+        model: The model.
+        table: The rows.
+        held: Nodes that are held, of which it does not matter what a row shows.
+        result: The likelihood of the cells that are possible.
+    """
+    free = [j for j in range(table.shape[1]) if j not in held]
+    refused = table.impossible[:, free].any(dim=1)
+    columns = {
+        "log_prob": torch.where(refused, -torch.inf, result.log_prob).numpy(),
+        "standard_error": torch.where(refused, 0.0, result.standard_error).numpy(),
+        "effective_draws": torch.where(refused, torch.inf, result.effective_draws).numpy(),
+    }
+    never = np.flatnonzero(np.isneginf(columns["log_prob"]))
+    reasons = [""] * len(table)
+    for row in never.tolist():
+        reasons[row] = table.explain(row, free) or _explain_zero(model, table, held, row)
+    if len(never):
+        logger.warning(
+            "%d rows have probability zero, and a log-density of −∞; log_prob(..., quality=True) "
+            "says why.",
+            len(never),
+        )
+    return pd.DataFrame({**columns, "reason": reasons}, index=table.index)
+
+
+def _explain_zero(
+    model: StructuralModel, table: IncompleteTable, held: Mapping[int, Tensor], row: int
+) -> str:
+    """Names the nodes that are ruled out by parents that are seen too, if there are any."""
+    values, seen = table.values[row].clone(), table.observed[row].clone()
+    for node, clamp in held.items():
+        values[node] = clamp.expand(len(table))[row]
+        seen[node] = True
+    names = []
+    for node in range(len(model.graph)):
+        parents = list(model.graph.parents[node])
+        if node not in held and seen[node] and bool(seen[parents].all()):
+            factor = model.mechanism(node).log_prob(values[node], values[parents])
+            if bool(torch.isneginf(factor)):
+                names.append(repr(model.graph.nodes[node]))
+    where = f" ({', '.join(names)}, given its parents)" if names else ""
+    return f"the model gives what this row shows probability zero{where}"

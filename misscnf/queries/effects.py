@@ -1,0 +1,277 @@
+r"""Contrasts of interventions, on the scale that the outcome has.
+
+| outcome | measure |
+|---|---|
+| continuous, count, ordinal with numbers for levels | E[Y; do(A)] − E[Y; do(B)] |
+| binary, or any level that is called the event | p − q, p / q and p (1 − q) / ((1 − p) q) |
+| categorical, ordinal with text for levels | the probability of each level |
+
+with p and q the probability of the event under do(A) and do(B). Both arms are swept with the same
+noise, so that what does not depend on the intervention cancels and only the contrast is left to
+average. Monte-Carlo errors of ratios are by the delta method, √(∇ᵀ Σ ∇ / n) with Σ the covariance
+of the two arms.
+
+The sampling error of the fit comes from replicates of it (`fitting.replicates`): with s their
+spread and B their number, the interval is estimate ± t_{B−1} s, for ratios on the scale of their
+logarithm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t as student
+
+from misscnf.data.cells import Label, plain
+from misscnf.data.codecs import Column, Levels
+from misscnf.errors import InputError
+
+__all__ = ["Effect", "Interval", "contrast", "spread_interval", "with_intervals", "written"]
+
+Arms = tuple[np.ndarray, np.ndarray]
+Interval = tuple[float, float]
+"""Its lower and its upper end."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The contrast of two interventions on one outcome, in the outcome's units."""
+
+    outcome: str
+    do: dict[str, Any]
+    versus: dict[str, Any]
+    estimate: float | None
+    """The difference of means or risks; None where only `probabilities` compare the arms."""
+    standard_error: float | None
+    """Monte-Carlo error of the estimate; the sampling error of the fit is not in it."""
+    mean: float | None
+    """E[Y; do], or the risk of the event."""
+    mean_versus: float | None
+    """E[Y; versus], or the risk of the event."""
+    draws: int
+    group: str | None = None
+    """Within which group, in words; None for all."""
+    interval: Interval | None = None
+    """For the sampling error of the fit, of `estimate`; None until one is asked for."""
+    level: float | None = None
+    """How often such intervals hold the truth, such as 0.95."""
+    replicates: int | None = None
+    """From how many replicates of the fit the intervals come."""
+    measure: str = "mean difference"
+    """What the estimate is: mean difference, risk difference or probabilities."""
+    event: Label | None = None
+    """The level whose risk is compared."""
+    risk_ratio: float | None = None
+    """The risk under do over the one under versus; None where that is zero."""
+    risk_ratio_error: float | None = None
+    """Its Monte-Carlo error."""
+    risk_ratio_interval: Interval | None = None
+    """For the sampling error of the fit."""
+    odds_ratio: float | None = None
+    """The same of odds; None where the event is sure under do, or impossible under versus."""
+    odds_ratio_error: float | None = None
+    """Its Monte-Carlo error."""
+    odds_ratio_interval: Interval | None = None
+    """For the sampling error of the fit."""
+    notes: tuple[str, ...] = ()
+    """What to know before believing it, such as a value outside of what was seen."""
+    probabilities: pd.DataFrame | None = field(default=None, compare=False)
+    """level, do, versus, difference, standard_error (lower, upper): for an outcome with levels."""
+
+    @property
+    def title(self) -> str:
+        """Which effect this is, in words."""
+        versus = written(self.versus) if self.versus else "no intervention"
+        within = "" if self.group is None else f" ({self.group})"
+        return f"effect on {self.outcome} of {written(self.do)} versus {versus}{within}"
+
+    def __str__(self) -> str:
+        head = self.title
+        if self.estimate is None:
+            table = "" if self.probabilities is None else self.probabilities.round(4).to_string()
+            return f"{head}: probability of each level, Monte-Carlo standard errors\n{table}"
+        of = "" if self.event is None else f" of {self.event!r}"
+        text = f"{head}: {self.measure}{of} {self._shown(self.estimate, self.interval)}"
+        if self.interval is None:
+            text += f" (Monte-Carlo standard error {self.standard_error:.2g})"
+        for name, ratio, interval in (
+            ("risk ratio", self.risk_ratio, self.risk_ratio_interval),
+            ("odds ratio", self.odds_ratio, self.odds_ratio_interval),
+        ):
+            if ratio is not None:
+                text += f", {name} {self._shown(ratio, interval)}"
+        return text
+
+    def _shown(self, number: float, interval: Interval | None) -> str:
+        if interval is None or self.level is None:
+            return f"{number:.4g}"
+        lower, upper = interval
+        return f"{number:.4g} ({100 * self.level:g} % interval {lower:.4g} to {upper:.4g})"
+
+    def _repr_html_(self) -> str:
+        from misscnf.display.notebook import effect_html
+
+        return effect_html(self, self.title)
+
+
+def written(do: Mapping[str, Any]) -> str:
+    """Returns an intervention as people write it, such as "do(dose = 1.5)"."""
+    return f"do({', '.join(f'{name} = {_shown(value)}' for name, value in do.items())})"
+
+
+def _shown(value: object) -> str:
+    label = plain(value)
+    if label is None:
+        return "…"
+    return repr(label) if isinstance(label, str | bool) else f"{label:g}"
+
+
+def contrast(
+    column: Column,
+    do: Mapping[str, Any],
+    versus: Mapping[str, Any],
+    arms: Arms,
+    event: object = None,
+    notes: tuple[str, ...] = (),
+    group: str | None = None,
+) -> Effect:
+    """Compares the outcomes of two arms that share their noise.
+
+    Arguments:
+        column: The codec of the outcome.
+        do: The first arm's interventions.
+        versus: The second arm's.
+        arms: The model's values of the outcome in each, (n,).
+        event: The level whose risk is compared; a binary column's higher one by default.
+        notes: What to know before believing it.
+        group: Of which group the units are, in words; None for all.
+    """
+    common: dict[str, Any] = {
+        "outcome": column.name,
+        "do": dict(do),
+        "versus": dict(versus),
+        "draws": len(arms[0]),
+        "notes": notes,
+        "group": group,
+    }
+    if not isinstance(column, Levels):
+        if event is not None:
+            raise InputError(
+                f"{column.name!r} has no levels, and event={event!r} asks for one; leave it out "
+                f"to compare means."
+            )
+        return Effect(**common, **_means((column.decode(arms[0]), column.decode(arms[1]))))
+    common["probabilities"] = _probabilities(column.levels, arms)
+    if event is not None or column.kind == "binary":
+        code = len(column.levels) - 1 if event is None else _code(column, event)
+        risks = (arms[0] == code).astype(float), (arms[1] == code).astype(float)
+        return Effect(**common, event=column.levels[code], **_risks(risks))
+    if column.kind == "ordinal" and not any(isinstance(level, str) for level in column.levels):
+        numbers = np.array(column.levels, dtype=np.float64)
+        return Effect(**common, **_means((_at(numbers, arms[0]), _at(numbers, arms[1]))))
+    nothing: dict[str, Any] = dict.fromkeys(("estimate", "standard_error", "mean", "mean_versus"))
+    return Effect(**common, **nothing, measure="probabilities")
+
+
+def with_intervals(effect: Effect, replicated: Sequence[Effect], level: float) -> Effect:
+    """Returns an effect with intervals for the sampling error of the fit.
+
+    Arguments:
+        effect: The effect by the fit.
+        replicated: The same by each replicate of the fit.
+        level: How often such intervals should hold the truth.
+    """
+    found: dict[str, Any] = {"level": level, "replicates": len(replicated)}
+    if effect.estimate is not None:
+        spread = [answer.estimate for answer in replicated]
+        found["interval"] = spread_interval(effect.estimate, spread, level)
+    for name in ("risk_ratio", "odds_ratio"):
+        ratio, ratios = getattr(effect, name), [getattr(answer, name) for answer in replicated]
+        if ratio and all(ratios):  # neither missing nor zero: it has a logarithm
+            ends = spread_interval(math.log(ratio), [math.log(r) for r in ratios], level)
+            found[f"{name}_interval"] = (math.exp(ends[0]), math.exp(ends[1]))
+    if effect.probabilities is not None:
+        tables = [answer.probabilities for answer in replicated]
+        found["probabilities"] = _with_ends(effect.probabilities, tables, level)
+    return replace(effect, **found)
+
+
+def _with_ends(
+    table: pd.DataFrame, replicated: Sequence[pd.DataFrame | None], level: float
+) -> pd.DataFrame:
+    """Returns probabilities of levels with the interval of each difference."""
+    spread = np.stack([one["difference"] for one in replicated if one is not None])
+    ends = [spread_interval(own, spread[:, i], level) for i, own in enumerate(table["difference"])]
+    return table.assign(lower=[low for low, _ in ends], upper=[high for _, high in ends])
+
+
+def spread_interval(
+    estimate: float, replicated: Sequence[Any] | np.ndarray, level: float
+) -> Interval:
+    """Returns estimate ± t_{B−1} s with s the spread of B replicates."""
+    half = float(np.std(replicated, ddof=1)) * float(
+        student.ppf(0.5 + level / 2.0, len(replicated) - 1)
+    )
+    return estimate - half, estimate + half
+
+
+def _at(numbers: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    return numbers[np.rint(codes).astype(np.int64)]
+
+
+def _code(column: Levels, event: object) -> int:
+    code = column.parse(pd.Series([event], dtype=object))[0]
+    if np.isnan(code):
+        raise InputError(f"the event of {column.name!r} is {event!r}; expected {column.expected}.")
+    return int(code)
+
+
+def _means(arms: Arms) -> dict[str, Any]:
+    difference = arms[0] - arms[1]
+    return {
+        "estimate": float(difference.mean()),
+        "standard_error": float(difference.std(ddof=1) / math.sqrt(len(difference))),
+        "mean": float(arms[0].mean()),
+        "mean_versus": float(arms[1].mean()),
+    }
+
+
+def _risks(arms: Arms) -> dict[str, Any]:
+    found = {**_means(arms), "measure": "risk difference"}
+    p, q = found["mean"], found["mean_versus"]
+    covariance = np.cov(np.stack(arms)) / len(arms[0])
+    if q > 0:
+        found["risk_ratio"] = p / q
+        found["risk_ratio_error"] = _error((1 / q, -p / q**2), covariance)
+    if q > 0 and p < 1:
+        found["odds_ratio"] = p * (1 - q) / ((1 - p) * q)
+        slopes = (1 - q) / (q * (1 - p) ** 2), -p / ((1 - p) * q**2)
+        found["odds_ratio_error"] = _error(slopes, covariance)
+    return found
+
+
+def _error(slopes: tuple[float, float], covariance: np.ndarray) -> float:
+    gradient = np.array(slopes)
+    return math.sqrt(max(float(gradient @ covariance @ gradient), 0.0))
+
+
+def _probabilities(levels: Sequence[Label], arms: Arms) -> pd.DataFrame:
+    rows = []
+    for code, level in enumerate(levels):
+        found = _means(((arms[0] == code).astype(float), (arms[1] == code).astype(float)))
+        rows.append(
+            (
+                level,
+                found["mean"],
+                found["mean_versus"],
+                found["estimate"],
+                found["standard_error"],
+            )
+        )
+    names = ["level", "do", "versus", "difference", "standard_error"]
+    return pd.DataFrame(rows, columns=names)

@@ -1,0 +1,108 @@
+r"""Groups of units, by what they are without any intervention.
+
+`where="age > 60"` is a condition on columns, as `DataFrame.query` has it, or a function of the
+frame of natural values; the treated are the units that take by themselves what an intervention
+holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from misscnf.data.codecs import Levels
+from misscnf.data.table import Schema
+from misscnf.errors import InputError
+from misscnf.graph import CausalGraph
+from misscnf.queries.effects import written
+from misscnf.queries.interventions import Do, read_clamps
+
+__all__ = ["Group", "Where"]
+
+Where = str | Callable[[pd.DataFrame], Any]
+"""A condition on the natural values of units, such as "age > 60", or a function that says it."""
+
+
+class Group:
+    """Some of the units.
+
+    Arguments:
+        graph: The causal graph.
+        schema: The units of the columns.
+        where: The condition, or None.
+        taken: What the units take by themselves, or None.
+    """
+
+    def __init__(
+        self, graph: CausalGraph, schema: Schema, where: Where | None, taken: Do | None
+    ) -> None:
+        self.schema, self.where = schema, where
+        self.taken = {} if taken is None else _codes(taken, graph, schema)
+        self.words = _in_words(where, taken)
+        """The group in words, None where it is everyone."""
+
+    def members(self, natural: Tensor) -> Tensor:
+        """Returns which units belong to it, (n,); refuses a group that is empty.
+
+        Arguments:
+            natural: (n, d) their values without intervention.
+        """
+        keep = torch.ones(len(natural), dtype=torch.bool)
+        for node, value in self.taken.items():
+            keep &= natural[:, node] == value
+        if self.where is not None:
+            keep &= _holds(self.where, self.schema.decode_frame(natural))
+        if not keep.any():
+            raise InputError(
+                f"no unit of {len(natural)} is in the group ({self.words}); widen it, or take "
+                f"more draws."
+            )
+        return keep
+
+
+def _codes(do: Do, graph: CausalGraph, schema: Schema) -> dict[int, Tensor]:
+    """Returns the codes of the levels that treated units take by themselves."""
+    for name, value in do.items():
+        column = schema.columns[graph.index(name)]
+        if callable(value) or not isinstance(column, Levels):
+            raise InputError(
+                f"the effect on the treated needs levels that units take by themselves, and "
+                f"{name!r} is {column.shown_kind}; use where= instead."
+            )
+    clamps = read_clamps(do, graph, schema, 1)
+    return {node: clamp for node, clamp in clamps.items() if isinstance(clamp, Tensor)}
+
+
+def _in_words(where: Where | None, taken: Do | None) -> str | None:
+    words = []
+    if where is not None:
+        words.append(f"where {where}" if isinstance(where, str) else "where the function holds")
+    if taken is not None:
+        words.append(f"on those with {written(taken).removeprefix('do(').removesuffix(')')}")
+    return ", ".join(words) or None
+
+
+def _holds(where: Where, frame: pd.DataFrame) -> Tensor:
+    """Returns for which rows the condition holds, (n,)."""
+    try:
+        if isinstance(where, str):
+            found = frame.eval(where, engine="python", local_dict={}, global_dict={})
+        else:
+            found = where(frame)
+    except Exception as error:
+        raise InputError(
+            f"where {where!r} cannot be worked out ({error}); expected a condition on columns, "
+            f"such as 'age > 60'."
+        ) from error
+    holds = np.asarray(found)
+    if holds.shape != (len(frame),) or holds.dtype != np.bool_:
+        raise InputError(
+            f"where {where!r} does not say yes or no for each row; expected a condition on "
+            f"columns, such as 'age > 60'."
+        )
+    return torch.from_numpy(holds.copy())

@@ -1,0 +1,201 @@
+r"""After a fit: where answers leave the rows that the mechanisms were learned from.
+
+The mechanism of a node was learned at its parents' values in rows that show the family whole. An
+intervention may carry the parents elsewhere, and what the model says there is extrapolation. With
+e(·) the numbers by which parents enter a network, and x_r the revealed rows, a drawn row is
+outside if it is further from the nearest of them than almost all of these are from one another:
+
+    min_r ‖e(x_pa) − e(x_r,pa)‖ > q,      q = the 99 % quantile of the same among revealed rows.
+
+So about 1 % outside is usual, and a larger share is extrapolated. Rows in a region that the report
+flags may hide the very column that defines it; after a fit its share is that of the model's
+posterior draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy.spatial import cKDTree
+from torch import Tensor
+
+from misscnf.data.codecs import Column, Levels
+from misscnf.data.table import IncompleteTable, Schema
+from misscnf.display.notebook import card
+from misscnf.draws import derive_generator, normal_numbers
+from misscnf.identification import Report
+from misscnf.mechanisms import Encoding
+from misscnf.model import Clamp, StructuralModel
+
+__all__ = ["FittedReport", "measure_support", "region_shares", "DRAWS"]
+
+USUAL = 0.01
+"""The share outside where nothing is extrapolated."""
+WORTH_SAYING = 0.05
+"""A larger share outside is a warning."""
+DRAWS = 4000
+"""Rows drawn under the question's intervention."""
+MOST_ROWS = 20_000
+"""Revealed rows that are searched: beyond, a random part of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class FittedReport:
+    """The positivity report, and what the fitted model adds to it."""
+
+    report: Report
+    """What the rows alone say."""
+    support: pd.DataFrame
+    """A line a family that the question leans on: rows that reveal it, and the share outside."""
+    question: str
+    """What was asked, in words."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the report is, and no answer leaves what was revealed."""
+        return self.report.ok and not self.warnings
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A sentence for each family where the question extrapolates."""
+        return tuple(self.support.loc[self.support["extrapolates"], "sentence"])
+
+    def summary(self) -> str:
+        """Returns the report as text."""
+        said = self.warnings or ("no family leaves what the rows reveal of it.",)
+        lines = [self.report.summary(), f"After the fit, {self.question}:"]
+        return "\n".join([*lines, *(f"  {sentence}" for sentence in said)])
+
+    def _repr_html_(self) -> str:
+        title, facts = self.report.glance()
+        shown = self.support[["node", "parents", "rows revealed", "share outside"]]
+        tables = {
+            "": self.report.families(),
+            f"after the fit, {self.question}": shown.assign(
+                parents=shown["parents"].map(", ".join)
+            ),
+        }
+        return card(title, facts, tables, self.warnings, state="good" if self.ok else "bad")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain values, for JSON."""
+        support = self.support.assign(parents=self.support["parents"].map(list))
+        return {
+            **self.report.to_dict(),
+            "ok": self.ok,
+            "question": self.question,
+            "support": support.to_dict(orient="records"),
+        }
+
+
+def measure_support(
+    model: StructuralModel,
+    table: IncompleteTable,
+    clamps: Mapping[int, Clamp],
+    nodes: Collection[int],
+    question: str,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Returns how far the draws of a question leave what the rows reveal of each family.
+
+    Arguments:
+        model: The fitted model, in its own units.
+        table: The rows it was fitted to.
+        clamps: The interventions of the question.
+        nodes: The families that the question leans on.
+        question: Its words, for the sentences.
+        seed: Where randomness starts.
+    """
+    generator = derive_generator(seed, "support")
+    noise = normal_numbers((DRAWS, model.noise_width), generator, table.values)
+    with torch.no_grad():
+        drawn = model.generate(noise, clamps)
+    lines = [
+        _family(model, table, drawn, node, question, seed)
+        for node in sorted(nodes)
+        if model.graph.parents[node] and node not in clamps
+    ]
+    names = ["node", "parents", "rows revealed", "share outside", "extrapolates", "sentence"]
+    return pd.DataFrame(lines, columns=names)
+
+
+def _family(
+    model: StructuralModel,
+    table: IncompleteTable,
+    drawn: Tensor,
+    node: int,
+    question: str,
+    seed: int,
+) -> tuple[str, tuple[str, ...], int, float, bool, str]:
+    graph, parents = model.graph, list(model.graph.parents[node])
+    names = tuple(graph.nodes[j] for j in parents)
+    whole = table.observed[:, [node, *parents]].all(1)
+    rows = table.values[whole][:, parents]
+    encoding = Encoding([table.schema.domains[j] for j in parents])
+    share = _share_outside(_numbers(encoding, rows, seed), _numbers(encoding, drawn[:, parents]))
+    sentence = (
+        f"{graph.nodes[node]} with its parents {', '.join(names)}: {100 * share:.0f} % of the "
+        f"rows {question} lie where no row shows this family whole ({100 * USUAL:.0f} % is "
+        f"usual; {len(rows)} rows do); what the model says there is extrapolated."
+    )
+    return graph.nodes[node], names, len(rows), share, share > WORTH_SAYING, sentence
+
+
+def _numbers(encoding: Encoding, values: Tensor, seed: int | None = None) -> np.ndarray:
+    """Returns the features of parents; of some of the rows where there are many and a seed."""
+    if seed is not None and len(values) > MOST_ROWS:
+        chosen = torch.randperm(len(values), generator=derive_generator(seed, "rows"))
+        values = values[chosen[:MOST_ROWS]]
+    return encoding(values.double()).numpy()
+
+
+def _share_outside(revealed: np.ndarray, drawn: np.ndarray) -> float:
+    """Returns the share of drawn points further from all revealed ones than is usual."""
+    if len(revealed) < 2:
+        return 1.0
+    tree = cKDTree(revealed)
+    among = tree.query(revealed, k=2)[0][:, 1]
+    usual = np.quantile(among, 1.0 - USUAL)
+    return float((tree.query(drawn)[0] > usual + 1e-9).mean())
+
+
+def region_shares(regions: pd.DataFrame, schema: Schema, completed: Tensor) -> list[float]:
+    """Returns the share of completed rows in each region, NaN where a column is not the model's.
+
+    Arguments:
+        regions: The regions of a report.
+        schema: The kinds and units of the columns.
+        completed: (n, d) rows drawn from the model's posterior.
+    """
+    raw = dict(zip(schema.nodes, schema.decode(completed.numpy()).T, strict=True))
+    columns = dict(zip(schema.nodes, schema.columns, strict=True))
+    shares = []
+    for conditions in regions["conditions"]:
+        known = all(condition["column"] in raw for condition in conditions)
+        inside = np.ones(len(completed), dtype=bool)
+        for condition in conditions if known else ():
+            name = condition["column"]
+            inside &= _holds(condition, columns[name], raw[name])
+        shares.append(float(inside.mean()) if known else float("nan"))
+    return shares
+
+
+def _holds(condition: Mapping[str, Any], column: Column, raw: np.ndarray) -> np.ndarray:
+    if "levels" not in condition:
+        low, high = condition["low"], condition["high"]
+        above = np.ones(len(raw), dtype=bool) if low is None else raw >= low
+        return above if high is None else above & (raw <= high)
+    wanted = set(map(str, condition["levels"]))
+    if isinstance(column, Levels):
+        named = np.array([_label(level) in wanted for level in column.levels])
+        return named[raw.astype(np.int64)]
+    return np.array([_label(float(number)) in wanted for number in raw])
+
+
+def _label(level: object) -> str:
+    return f"{level:.12g}" if isinstance(level, float) else str(level)

@@ -1,0 +1,93 @@
+"""Tables from files: what a file shows is what the table holds, or a sentence says why not."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from misscnf.data.table import IncompleteTable, read_table
+from misscnf.errors import InputError
+
+HOLE = float("nan")
+NODES = ("x", "t", "y")
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    """Three nodes out of order, one column outside the graph, a row of holes only."""
+    return pd.DataFrame(
+        {
+            "y": [10.0, HOLE, 30.0, 50.0],
+            "note": ["a", "b", "c", "d"],
+            "x": [0.1, HOLE, 0.3, HOLE],
+            "t": [1, HOLE, 0, 1],
+        },
+        index=pd.Index(["ann", "bob", "cleo", "dan"], name="who"),
+    )
+
+
+@pytest.mark.parametrize("extension", [".csv", ".CSV", ".tsv", ".parquet"])
+def test_files_give_the_same_table_as_their_frame(frame, tmp_path, extension):
+    path = tmp_path / f"table{extension}"
+    if extension == ".parquet":
+        frame.to_parquet(path)
+    else:
+        frame.rename_axis(None).to_csv(path, sep="\t" if extension == ".tsv" else ",")
+    for source in (path, str(path)):
+        table = IncompleteTable.read(source, NODES)
+        np.testing.assert_array_equal(table.raw, frame[list(NODES)].to_numpy())
+        assert table.ignored == (("note",) if extension == ".parquet" else ("Unnamed: 0", "note"))
+    if extension == ".parquet":
+        pd.testing.assert_index_equal(table.index, frame.index)
+
+
+def test_frame_is_returned_as_it_is(frame):
+    assert read_table(frame) is frame
+
+
+def test_csv_reads_holes_booleans_and_a_separator_at_the_end_of_lines(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_bytes(b"\xef\xbb\xbfx,NA\n1.5,TRUE,\nNA,,\n,FALSE,\n2.5,true,\n")
+    table = IncompleteTable.read(path, ["x", "NA"])
+    expected = [[1.5, 1.0], [HOLE, HOLE], [HOLE, 0.0], [2.5, 1.0]]
+    np.testing.assert_array_equal(table.raw, expected)
+
+
+BAD_FILES = {
+    "empty": ("table.csv", b"", ["is empty"]),
+    "empty parquet": ("table.parquet", b"", ["is empty"]),
+    "blank lines": ("table.csv", b"\n\n", ["is empty"]),
+    "header only": ("table.csv", b"x,y\n", ["no rows"]),
+    "binary": ("table.csv", b"\x89PNG\r\n\x1a\n\x00", ["not UTF-8", "encoding="]),
+    "ragged": ("table.csv", b"x,y\n1,2\n3,4,5\n", ["cannot be read as .csv", "line 3"]),
+    "open quote": ("table.tsv", b'x\ty\n"1\t2\n', ["cannot be read as .tsv"]),
+    "unnamed column": ("table.csv", b"x,y\na,1,2\nb,3,4\n", ["more fields", "index_col=0"]),
+    "not parquet": ("table.parquet", b"x,y\n1,2\n3,4\n", ["cannot be read as .parquet"]),
+    "other extension": ("table.xlsx", b"x", ["'.xlsx'", ".csv, .tsv, .parquet"]),
+    "no extension": ("table", b"x", [".csv, .tsv, .parquet"]),
+    "repeated header": ("table.csv", b"x,x\n1,2\n3,4\n", ["2 columns named 'x'"]),
+    "word": ("table.csv", b"x\n1\nunknown\n3\n", ["'x'", "'unknown'", "labelled 1", "na_values="]),
+    "infinity": ("table.csv", b"x\n1\n-inf\n", ["'x'", "infinite", "labelled 1"]),
+    "other separator": ("table.csv", b"x;y\n1;2\n", ["node 'x'", "'x;y'"]),
+}
+
+
+# Users do not run with warnings as errors, and what pandas only warns of must still be refused.
+@pytest.mark.filterwarnings("ignore::pandas.errors.ParserWarning")
+@pytest.mark.parametrize(("name", "content", "words"), BAD_FILES.values(), ids=BAD_FILES.keys())
+def test_bad_file_is_explained(tmp_path, name, content, words):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        IncompleteTable.read(path, ["x"])
+    assert [word for word in words if word not in str(caught.value)] == []
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("absent.csv", "there is no file"), ("", "is a directory"), ("x" * 5000, "cannot be opened")],
+    ids=["absent", "directory", "impossible"],
+)
+def test_path_without_a_file_is_explained(tmp_path, name, words):
+    with pytest.raises(InputError, match=words):
+        read_table(tmp_path / name)

@@ -1,0 +1,355 @@
+"""Kinds: each rule of inference with its near misses, and every way to ask for something else."""
+
+import ast
+import json
+import logging
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from misscnf.data.kinds import describe
+from misscnf.data.table import IncompleteTable, Schema
+from misscnf.errors import InputError
+
+HOLE = float("nan")
+rng = np.random.default_rng(0)
+STAGES = pd.CategoricalDtype(["low", "mid", "high"], ordered=True)
+
+
+def kind_of(cells, kinds=None):
+    """The row of the table of kinds for one column."""
+    asked = None if kinds is None else {"x": kinds}
+    return describe(pd.DataFrame({"x": cells}), asked).iloc[0]
+
+
+def repeated(*values, times=10):
+    return list(values) * times
+
+
+INFERRED = {
+    "bool": ([True, False, True], "binary", "True and False"),
+    "bools with holes": ([True, None, False], "binary", "True and False"),
+    "0/1 floats with holes": ([1.0, HOLE, 0.0, 1.0], "binary", "two distinct whole numbers"),
+    "1/2": ([1, 2, 2], "binary", "two distinct whole numbers"),
+    "two words": (["f", "m", "f"], "binary", "two distinct texts"),
+    "two words in two rows": (["f", "m"], "binary", "two distinct texts"),
+    "two fractions, often": (repeated(0.5, 1.5, times=5), "binary", "two distinct numbers"),
+    "two fractions, nine times": ([0.5, 1.5, 0.5] * 3, "continuous", "fractions"),
+    "two categories": (pd.Categorical(["b", "a", "b"]), "binary", "Categorical"),
+    "two of three ordered": (pd.Series(["low", "high"], dtype=STAGES), "binary", "two levels"),
+    "ordered": (pd.Series(["low", "high", "mid"], dtype=STAGES), "ordinal", "ordered Categorical"),
+    "unordered": (pd.Categorical(["c", "a", "b"]), "categorical", "without order"),
+    "categories of numbers": (pd.Categorical([3, 1, 2]), "categorical", "without order"),
+    "three words": (["a", "b", "c", "a", "b"], "categorical", "3 distinct texts"),
+    "fifty words": (
+        repeated(*[f"w{j}" for j in range(50)], times=2),
+        "categorical",
+        "50 distinct texts",
+    ),
+    "1 to 3, often": (repeated(1, 2, 3, times=5), "ordinal", "3 distinct whole numbers"),
+    "1 to 3 as floats": ([*repeated(1, 2, 3, times=5), HOLE], "ordinal", "each 5 times"),
+    "1 to 3, too few": (repeated(1, 2, 3, times=4), "continuous", "too few cells (12)"),
+    "1 to 5 in five rows": ([1, 2, 3, 4, 5], "continuous", "too few cells (5)"),
+    "six numbers": (repeated(1, 2, 3, 4, 5, 9), "ordinal", "6 distinct whole numbers"),
+    "negative levels": (repeated(-1, 0, 1), "ordinal", "3 distinct whole numbers"),
+    "three fractions": (repeated(0.5, 1.5, 2.5), "continuous", "fractions"),
+    "seven numbers from 0": (repeated(*range(7)), "count", "from 0, half of them up to 3"),
+    "seven numbers from 1": (repeated(*range(1, 8)), "count", "from 1"),
+    "seven numbers from 2": (repeated(*range(2, 9)), "continuous", "7 distinct whole numbers"),
+    "seven from -1": (repeated(*range(-1, 6)), "continuous", "7 distinct whole numbers"),
+    "seven, once each": (list(range(7)), "continuous", "taken as continuous"),
+    "seven, large": (
+        repeated(0, 1, 20, 30, 40, 50, 60),
+        "continuous",
+        "from 0 to 60, taken as continuous",
+    ),
+    "counts with a long tail": (rng.negative_binomial(1, 0.2, 300), "count", "whole numbers"),
+    "counts with one fraction": ([*rng.poisson(3, 300), 2.5], "continuous", "fractions"),
+    "ages": (rng.integers(20, 80, 300), "continuous", "whole numbers from 20 to 79"),
+    "measurements": (rng.normal(size=300), "continuous", "fractions"),
+    "exact numbers": (
+        pd.Series(rng.normal(size=30).round(2), dtype=object),
+        "continuous",
+        "fractions",
+    ),
+}
+
+
+@pytest.mark.parametrize(("cells", "kind", "why"), INFERRED.values(), ids=INFERRED.keys())
+def test_a_kind_is_inferred_from_values_and_says_why(cells, kind, why):
+    row = kind_of(cells)
+    assert row.kind == kind
+    assert why in row.why
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64", "Int8", "Float64", object])
+def test_the_dtype_does_not_decide(dtype):
+    assert kind_of(pd.Series(repeated(1, 2, 3), dtype=dtype)).kind == "ordinal"
+    assert kind_of(pd.Series(repeated(0, 1), dtype=dtype)).kind == "binary"
+    assert kind_of(pd.Series(repeated(*range(9)), dtype=dtype)).kind == "count"
+    assert kind_of(pd.Series(range(50, 100), dtype=dtype)).kind == "continuous"
+
+
+def test_levels_are_sorted_or_in_the_order_of_the_categories():
+    assert kind_of(["b", "c", "a", "a", "b"]).levels == "a, b, c"
+    assert kind_of(pd.Series(["low", "high", "mid"], dtype=STAGES)).levels == "low < mid < high"
+    wards = pd.Categorical(["w1", "w2", "w3"], ["w3", "w1", "w2"])
+    assert kind_of(wards).levels == "w3, w1, w2"
+    assert kind_of(repeated(3, 1, 2)).levels == "1 < 2 < 3"
+
+
+REFUSED = {
+    "identifiers": ([f"p{j}" for j in range(51)] * 3, "identifier or free text, with 51"),
+    "free text": ([*"abcdefgh", "a", "a"], "identifier or free text, with mostly texts that"),
+    "categories": (pd.Categorical([f"p{j}" for j in range(60)]), "with 60 categories"),
+    "numbers as text": (["1", "2", "3", "x"], "'x', which is not a number"),
+    "only numbers as text": (["1", "2", "3"], "pandas.to_numeric"),
+    "a word among numbers": ([1.0, 2.0, "unknown"], "'unknown', which is not a number"),
+    "dates": (pd.date_range("2020", periods=3), "dates"),
+    "two that differ by rounding": (repeated(0.3, 0.1 + 0.2), "constant"),
+}
+
+
+@pytest.mark.parametrize(("cells", "words"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_is_no_column_of_a_model_is_refused_in_one_sentence(cells, words):
+    with pytest.raises(InputError, match=words) as caught:
+        kind_of(cells)
+    assert "'x'" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+# Offers, which are never taken unasked
+
+OFFERS = {
+    "skewed": (np.exp(rng.normal(0, 1, 300)), "{'x': 'positive'} would model its logarithm"),
+    "skewed with zeros": (
+        np.r_[np.zeros(30), np.exp(rng.normal(5, 1, 300))],
+        "30 zeros: kinds={'x': {'kind': 'positive', 'low': -",
+    ),
+    "shares": (rng.uniform(0.1, 0.9, 300), "{'x': 'proportion'} would model its logit"),
+    "shares at their ends": (
+        np.r_[0.0, 1.0, 1.0, rng.uniform(0.1, 0.9, 300)],
+        "3 of them at an end",
+    ),
+}
+
+
+@pytest.mark.parametrize(("cells", "words"), OFFERS.values(), ids=OFFERS.keys())
+def test_another_scale_is_offered_and_not_taken(cells, words):
+    row = kind_of(cells)
+    assert row.kind == "continuous"
+    assert words in row.offer
+    asked = ast.literal_eval(re.search(r"kinds=(\{.*\})", row.offer).group(1))
+    found = describe(pd.DataFrame({"x": cells}), asked).iloc[0]
+    assert found.kind == (asked["x"] if isinstance(asked["x"], str) else asked["x"]["kind"])
+
+
+NO_OFFER = {
+    "symmetric": rng.normal(50, 5, 300),
+    "negative too": np.exp(rng.normal(0, 1, 300)) - 1,
+    "few": np.exp(rng.normal(0, 1, 9)),
+    "skewed to the left": 10 - np.exp(rng.normal(0, 0.5, 300)).clip(max=9),
+}
+
+
+@pytest.mark.parametrize("cells", NO_OFFER.values(), ids=NO_OFFER.keys())
+def test_nothing_is_offered_without_need(cells):
+    assert kind_of(cells).offer == ""
+
+
+# Asked for
+
+SHARES = [0.1, 0.5, 0.9, HOLE]
+ASKED = {
+    "levels as continuous": (repeated(1, 2, 3), "continuous", "continuous", ""),
+    "bools as continuous": ([True, False], "continuous", "continuous", ""),
+    "ages as counts": (list(range(20, 80)), "count", "count", ""),
+    "ages as ordinal": ([20, 30, 40], "ordinal", "ordinal", "20 < 30 < 40"),
+    "numbers as categorical": (repeated(1, 2, 3), "categorical", "categorical", "1, 2, 3"),
+    "numbers as text": (["1", "2", "10"], "categorical", "categorical", "1, 10, 2"),
+    "many words": ([f"w{j}" for j in range(60)], "categorical", "categorical", "w0, w1"),
+    "an order": (["I", "III", "II"], ["I", "II", "III"], "ordinal", "I < II < III"),
+    "another order": (repeated(1, 2, 3), [3, 1, 2], "ordinal", "3 < 1 < 2"),
+    "a described order": (
+        ["I", "III", "II"],
+        {"kind": "ordinal", "levels": ["III", "II", "I"]},
+        "ordinal",
+        "III < II < I",
+    ),
+    "binary, turned": ([0, 1], {"kind": "binary", "levels": [1, 0]}, "binary", "1, 0"),
+    "order of the categories": (
+        pd.Categorical(["a", "b", "c"], ["c", "b", "a"]),
+        "ordinal",
+        "ordinal",
+        "c < b < a",
+    ),
+    "positive": (SHARES, "positive", "positive", "above 0"),
+    "positive above -1": (SHARES, {"kind": "positive", "low": -1}, "positive", "above -1"),
+    "proportion": (SHARES, "proportion", "proportion", "between 0 and 1"),
+    "bounded": (
+        SHARES,
+        {"kind": "bounded", "low": 0, "high": 10},
+        "bounded",
+        "between 0 and 10",
+    ),
+}
+
+
+@pytest.mark.parametrize(("cells", "asked", "kind", "levels"), ASKED.values(), ids=ASKED.keys())
+def test_what_is_asked_for_comes_first(cells, asked, kind, levels):
+    row = kind_of(cells, asked)
+    assert row.kind == kind
+    assert row.levels.startswith(levels)
+    assert row.why == "as asked in kinds"
+    # and what a schema would ask for gives the same again
+    frame = pd.DataFrame({"x": cells})
+    schema = IncompleteTable.read(frame, ["x"], kinds={"x": asked}).schema
+    assert IncompleteTable.read(frame, ["x"], kinds=schema.kinds).schema == schema
+
+
+def test_one_kind_for_all_columns():
+    frame = pd.DataFrame({"a": [0, 1, 1], "b": [1, 2, 3]})
+    assert describe(frame, "continuous").kind.tolist() == ["continuous"] * 2
+    assert describe(frame, "categorical").kind.tolist() == ["categorical"] * 2
+
+
+def test_levels_that_are_never_seen_are_none_and_said_so(caplog):
+    row = kind_of(["I", "II", "I"], ["I", "II", "III", "IV"])
+    assert row.levels == "I < II"
+    assert "'III', 'IV' is never seen" in caplog.text
+
+
+def test_kinds_of_columns_outside_the_graph_do_no_harm(caplog):
+    frame = pd.DataFrame({"x": [0, 1, 1], "note": ["a", "b", "c"]})
+    with caplog.at_level(logging.INFO, "misscnf"):
+        IncompleteTable.read(frame, ["x"], kinds={"note": "categorical"})
+    assert "'note'" in caplog.text
+
+
+TEXTS = ["I", "II", "III"]
+BAD = {
+    "unknown column": ([1, 2, 3], {"y": "count"}, "'y', which is not a column"),
+    "misspelt column": ([1, 2, 3], {"xx": "count"}, "did you mean 'x'"),
+    "unknown kind": ([1, 2, 3], {"x": "nominal"}, "'nominal', which is not a kind"),
+    "misspelt kind": ([1, 2, 3], {"x": "ordnal"}, "did you mean 'ordinal'"),
+    "no kind": ([1, 2, 3], {"x": {"levels": [1, 2]}}, "None, which is not a kind"),
+    "a number": ([1, 2, 3], {"x": 3}, "the kind of 'x' is 3; expected a name"),
+    "not a mapping": ([1, 2, 3], ["x"], "got list"),
+    "one for all": ([1, 2, 3], "bounded", "expected a kind"),
+    "unknown option": ([1, 2, 3], {"x": {"kind": "count", "low": 0}}, "takes no options"),
+    "option of another": ([1, 2, 3], {"x": {"kind": "ordinal", "high": 0}}, "'levels' only"),
+    "bounded by nothing": ([1, 2, 3], {"x": "bounded"}, "without its ends"),
+    "bounded by text": (
+        [1, 2, 3],
+        {"x": {"kind": "bounded", "low": "a", "high": 1}},
+        "low = 'a'; expected a finite number",
+    ),
+    "bounded backwards": (
+        [1, 2, 3],
+        {"x": {"kind": "bounded", "low": 5, "high": 1}},
+        "at or above its high end",
+    ),
+    "levels as text": (TEXTS, {"x": {"kind": "ordinal", "levels": "I"}}, "expected a list"),
+    "levels twice": (TEXTS, {"x": ["I", "I"]}, "'I' twice"),
+    "one level": (TEXTS, {"x": ["I"]}, "two at least"),
+    "a level that is none": (TEXTS, {"x": ["I", None]}, "None; a level is text"),
+    "levels that miss one": (TEXTS, {"x": ["I", "II"]}, "'III', which is not among the levels"),
+    "order unknown": (TEXTS, {"x": "ordinal"}, "the order of its texts is not known"),
+    "not binary": (TEXTS, {"x": "binary"}, "'binary' and has 3 levels"),
+    "fractional count": ([1, 2.5, 3], {"x": "count"}, "'count' and has 2.5 in the row labelled 1"),
+    "negative count": ([1, 2, -3], {"x": "count"}, "has -3 in the row labelled 2"),
+    "zeros on a log scale": ([1, 0, 3], {"x": "positive"}, "has 0 in the row labelled 1"),
+    "beyond a logit": ([0.1, 0.5, 1.0], {"x": "proportion"}, "has 1 in the row labelled 2"),
+    "words as numbers": (TEXTS, {"x": "continuous"}, "'I', which is not a number"),
+    "words as counts": (TEXTS, {"x": "count"}, "'I', which is not a number"),
+    "constant": ([1, 1, 1], {"x": "ordinal"}, "counts as constant"),
+    "mixed": ([1, "a", 2], {"x": "categorical"}, "'a', which is not a number"),
+}
+
+
+@pytest.mark.parametrize(("cells", "kinds", "words"), BAD.values(), ids=BAD.keys())
+def test_what_cannot_be_is_refused_in_one_sentence(cells, kinds, words):
+    with pytest.raises(InputError, match=words) as caught:
+        describe(pd.DataFrame({"x": cells}), kinds)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).endswith(".")
+
+
+# Sidecars
+
+FRAME = pd.DataFrame(
+    {"stage": ["I", "II", "III", "I"], "w": [1.0, 2.5, HOLE, 9.0], "s": [1.0, 2.5, 4.0, 9.0]}
+)
+SIDECAR = {
+    "stage": ["I", "II", "III"],
+    "w": "positive",
+    "s": {"kind": "bounded", "low": 0, "high": 10},
+}
+YAML = """
+stage: [I, II, III]
+w: positive
+s: {kind: bounded, low: 0, high: 10}
+"""
+
+
+@pytest.mark.parametrize("name", ["kinds.json", "kinds.yaml", "kinds.YML"])
+@pytest.mark.parametrize("form", [str, Path])
+def test_a_sidecar_is_the_same_as_its_content(tmp_path, name, form):
+    path = tmp_path / name
+    path.write_text(json.dumps(SIDECAR) if name.endswith("json") else YAML)
+    pd.testing.assert_frame_equal(describe(FRAME, form(path)), describe(FRAME, SIDECAR))
+    assert describe(FRAME, path).kind.tolist() == ["ordinal", "positive", "bounded"]
+
+
+BAD_FILES = {
+    "absent": ("kinds.json", None, "cannot be read: No such file"),
+    "broken JSON": ("kinds.json", b"{", "cannot be read as .json"),
+    "broken YAML": ("kinds.yaml", b"a: [1\nb: 2", "cannot be read as .yaml"),
+    "a list": ("kinds.json", b"[1]", "holds no kinds"),
+    "empty YAML": ("kinds.yml", b"", "holds no kinds"),
+    "not text": ("kinds.json", b"\x89\xff", "not UTF-8"),
+    "other extension": ("kinds.toml", b"", "expected a kind"),
+    "code in YAML": ("kinds.yaml", b"!!python/object/apply:os.getcwd []", "cannot be read as"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "words"), BAD_FILES.values(), ids=BAD_FILES.keys())
+def test_a_bad_sidecar_is_explained_in_one_sentence(tmp_path, name, content, words):
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=words) as caught:
+        describe(FRAME, path)
+    assert name in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+# The table
+
+
+def test_the_table_of_kinds_has_one_row_a_column():
+    found = describe(FRAME, {"w": "positive"}, nodes=["w", "stage"])
+    assert list(found.columns) == ["column", "kind", "levels", "holes", "why", "offer"]
+    assert found.column.tolist() == ["w", "stage"]
+    assert found.holes.tolist() == [1, 0]
+
+
+def test_the_table_of_kinds_survives_json():
+    schema = IncompleteTable.read(FRAME, ["stage", "w"]).schema
+    again = Schema.from_dict(json.loads(json.dumps(schema.to_dict())))
+    pd.testing.assert_frame_equal(again.describe(), schema.describe())
+
+
+def test_a_column_that_is_not_there_is_named():
+    with pytest.raises(InputError, match="'q' has no column"):
+        describe(FRAME, nodes=["q"])
+    with pytest.raises(InputError, match="2 columns named 'w'"):
+        describe(pd.concat([FRAME, FRAME[["w"]]], axis=1))
+
+
+def test_many_levels_are_shown_in_part():
+    row = kind_of(repeated(*[f"w{j:02}" for j in range(30)]))
+    assert row.levels.endswith("w11 and 18 more")

@@ -1,0 +1,157 @@
+"""Which nodes earn a network: curves do, lines do not; who judges a row did not see it."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import misscnf.fitting.select.crossfit as crossfit_home
+from misscnf import MissCNF
+from misscnf.draws import derive_generator
+from misscnf.fitting.completions import Particles
+from misscnf.fitting.elpd import Gain
+from misscnf.fitting.select.crossfit import CrossFit, Folds, cross_fit, some_rows
+from misscnf.fitting.select.forms import build_model
+from misscnf.fitting.settings import preset_settings
+from misscnf.fitting.solve.generalised_linear import fit_line
+from misscnf.fitting.solve.simplified_newton import maximise_lines
+
+GRAPH = "a -> b; b -> c; a -> d"
+SETTINGS = preset_settings("auto", epochs=25)
+
+
+def table(rows=600, seed=0):
+    """b is a curve of a; c and d are lines. A quarter of a and b is lost."""
+    rng = np.random.default_rng(seed)
+    a = rng.normal(size=rows)
+    b = np.sin(2 * a) + 0.4 * rng.normal(size=rows)
+    df = pd.DataFrame(
+        {"a": a, "b": b, "c": b + rng.normal(size=rows), "d": a + rng.normal(size=rows)}
+    )
+    for name in ("a", "b"):
+        df.loc[rng.random(rows) < 0.25, name] = np.nan
+    return df
+
+
+@pytest.fixture(scope="module")
+def model():
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield MissCNF(GRAPH, settings={"epochs": 25, "curves": False}, progress=False).fit(table())
+    torch.set_default_dtype(before)
+
+
+@pytest.fixture(scope="module")
+def crossed(model):
+    rows, domains = model._table, model.schema_.domains
+    pair = rows.values, rows.observed
+    line = fit_line(model.graph_, domains, *pair).model
+    particles = Particles.draw(line, *pair, 16, derive_generator(0, "rows"))
+    folds = Folds.of(len(particles), seed=0)
+    lines = maximise_lines(line, particles, folds.weights())
+    starts = [
+        build_model(model.graph_, domains, SETTINGS.shape, its_line, seed)
+        for seed, its_line in enumerate(lines)
+    ]
+    every = frozenset({1, 2, 3})
+    return cross_fit(particles, folds, starts, lines, every, SETTINGS, seed=0)
+
+
+def test_folds_deal_every_row_out_once():
+    folds = Folds.of(603, seed=1)
+    rows = torch.cat([folds.rows(fold) for fold in range(folds.count)])
+    assert sorted(rows.tolist()) == list(range(603))
+    sizes = [len(folds.rows(fold)) for fold in range(folds.count)]
+    assert max(sizes) - min(sizes) <= 1
+    weights = folds.weights()
+    assert (weights[folds.fold, torch.arange(603)] == 0).all()
+    assert (weights > 0).sum(0).tolist() == [folds.count - 1] * 603
+    assert not torch.equal(folds.fold, Folds.of(603, seed=2).fold)
+
+
+def test_the_curve_earns_a_network_and_the_lines_do_not(model):
+    assert model.chosen_ == "network"
+    hidden = [bool(mechanism.mean.hidden) for mechanism in model.model_.mechanisms]
+    assert dict(zip(model.graph_.nodes, hidden, strict=True)) == {
+        "a": False,
+        "b": True,
+        "c": False,
+        "d": False,
+    }
+    nodes = model.comparison_["nodes"]
+    assert nodes["b"]["gain"] > 0.1
+    assert nodes["b"]["gain"] > 5 * nodes["b"]["standard_error"]
+    assert model.comparison_["gain"] == pytest.approx(nodes["b"]["gain"])
+
+
+def test_gains_by_node_add_up_along_a_path(crossed):
+    """From no network to all of them, one node after another: the total, to rounding."""
+    nodes, before, total = sorted(crossed.candidates), frozenset(), 0.0
+    for node in nodes:
+        total += crossed.gain(before | {node}, before).mean
+        before |= {node}
+    assert total == pytest.approx(crossed.gain(crossed.candidates, frozenset()).mean)
+    assert crossed.gain(before, before) == Gain(0.0, 0.0)
+
+
+def test_a_row_is_judged_by_the_fold_that_left_it_out(crossed):
+    folds = Folds.of(600, seed=0)
+    whole = crossed.log_prob(frozenset())
+    swapped = CrossFit.__new__(CrossFit)
+    swapped.particles, swapped._parts = crossed.particles, [crossed._parts[0]]
+    alone = swapped.log_prob(frozenset())
+    mine = folds.fold == 0
+    assert torch.equal(alone[mine], whole[mine])
+    assert (alone[~mine] == 0).all()
+
+
+def test_a_higher_bar_keeps_fewer_nodes(crossed):
+    assert crossed.choose(-math.inf) == crossed.candidates
+    assert crossed.choose(math.inf) == frozenset()
+    assert crossed.choose(2.0) == {1}  # b
+
+
+def test_lines_stay_lines():
+    """Eight linear tables of 400 rows, three candidates each: at 1.5 standard errors a false
+    network has a chance of at most 6.7 % a node and a false curve too, so ten or more of 24 nodes
+    one of 1e-3."""
+    found = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        a = rng.normal(size=400)
+        b = a + rng.normal(size=400)
+        df = pd.DataFrame({"a": a, "b": b, "c": a - b + rng.normal(size=400)})
+        df["d"] = df.c + rng.normal(size=400)
+        df.loc[rng.random(400) < 0.3, "b"] = np.nan
+        graph = "a -> b; a -> c; b -> c; c -> d"
+        fitted = MissCNF(graph, settings={"epochs": 6}, progress=False).fit(df)
+        bent = sum(not mechanism.mean.is_line for mechanism in fitted.model_.mechanisms)
+        assert (fitted.chosen_ == "linear") == (bent == 0)
+        found += bent
+    assert found < 10
+
+
+def test_long_tables_are_judged_by_some_of_their_rows(monkeypatch):
+    values = torch.arange(500.0)[:, None].expand(500, 3)
+    rows = values, torch.ones_like(values, dtype=torch.bool)
+    assert some_rows(rows, seed=0) is rows
+    monkeypatch.setattr(crossfit_home, "MOST_ROWS", 100)
+    some, observed = some_rows(rows, seed=0)
+    assert some.shape == observed.shape == (100, 3)
+    assert len(some[:, 0].unique()) == 100
+    fitted = MissCNF(GRAPH, settings={"epochs": 8}, progress=False).fit(table())
+    assert set(fitted.comparison_["nodes"]) == {"b", "c", "d"}
+
+
+def test_a_model_with_some_networks_is_saved_and_replicated(model, tmp_path):
+    model.save(tmp_path / "m")
+    loaded = MissCNF.load(tmp_path / "m")
+    pd.testing.assert_frame_equal(loaded.sample(20), model.sample(20))
+    assert loaded.comparison_ == model.comparison_
+    effect = model.effect("c", {"a": 1}, {"a": 0}, interval=0.9, replicates=5)
+    assert effect.interval[0] < effect.estimate < effect.interval[1]
+    kinds = {len(m.mechanisms[1].mean.hidden) for m in model._kept[next(iter(model._kept))]}
+    assert kinds == {3}
+    assert not model._kept[next(iter(model._kept))][0].mechanisms[2].mean.hidden

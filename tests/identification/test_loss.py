@@ -1,0 +1,183 @@
+"""How values are lost: Little's test, holes explained by columns, structural holes, the graph."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from simulated import mcar_normal_table
+
+from misscnf.fitting.solve.linear import fit_linear
+from misscnf.graph import CausalGraph
+from misscnf.identification import check
+from misscnf.identification.little import PatternMoments, em_moments, little_test
+from misscnf.identification.logistic import fit_logistic, holm, likelihood_ratio_test
+from misscnf.identification.patterns import find_patterns
+
+HOLE = float("nan")
+
+
+# Little's test
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "tables", "most"), [(500, 4, 200, 20), (150, 6, 80, 12)]
+)
+def test_little_rejects_a_true_mcar_as_often_as_it_says(rows, columns, tables, most):
+    # 40 % holes and correlations of 0.9, in the second with about three rows a pattern. At a
+    # true 5 %, more rejections than these have a chance below 2 in 1000, and none at all one
+    # below 2 in 100. The benchmark makes 1000 tables.
+    tests = [little_test(mcar_normal_table(s, rows, columns, 0.9, 0.4)) for s in range(tables)]
+    assert 1 <= sum(test.p_value < 0.05 for test in tests) <= most
+
+
+def test_little_finds_loss_that_hangs_on_another_column():
+    values = mcar_normal_table(0, 500, 3, 0.5, 0.0)
+    values[values[:, 0] > 0.8, 1] = HOLE
+    assert little_test(values).p_value < 1e-6
+
+
+def test_little_says_nothing_where_it_cannot():
+    assert little_test(np.full((5, 2), HOLE)) is None
+    assert little_test(np.random.default_rng(0).normal(size=(50, 3))) is None
+
+
+def test_little_is_made_on_the_most_frequent_patterns_of_a_wide_table():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(3000, 40))
+    shown = rng.random((200, 40)) < 0.8
+    values[~shown[rng.integers(0, 200, 3000)]] = HOLE
+    test = little_test(values)
+    assert test.patterns == 62
+    assert test.row_share < 0.5
+    assert test.p_value > 0.001  # a true MCAR: once in 1000 seeds
+
+
+def test_em_finds_the_moments_that_maximise_the_likelihood():
+    # A saturated linear model has the same maximum, found by another way (L-BFGS).
+    values = mcar_normal_table(3, 400, 3, 0.7, 0.3)
+    values = values[~np.isnan(values).all(axis=1)]
+    patterns = find_patterns(~np.isnan(values))
+    moments = PatternMoments.of(values, patterns.observed, patterns.of_row)
+    mean, covariance, converged = em_moments(moments)
+    assert converged
+    graph = CausalGraph.read("a -> b; a -> c; b -> c")
+    filled = torch.from_numpy(np.nan_to_num(values))
+    fit = fit_linear(graph, filled, torch.from_numpy(~np.isnan(values)))
+    assert mean[0] == pytest.approx(fit.intercepts[0], abs=1e-4)
+    assert covariance[0, 0] == pytest.approx(fit.scales[0] ** 2, abs=1e-4)
+    assert covariance[0, 1] / covariance[0, 0] == pytest.approx(fit.weights[1][0], abs=1e-4)
+
+
+# Logistic regression
+
+
+def test_logistic_regression_finds_its_weights():
+    # Standard errors are about 0.02.
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(20000, 2))
+    happens = rng.random(20000) < 1.0 / (1.0 + np.exp(-(0.5 + x @ [1.0, -0.7])))
+    fit = fit_logistic(x, happens)
+    assert fit.intercept == pytest.approx(0.5, abs=0.08)
+    np.testing.assert_allclose(fit.weights, [1.0, -0.7], atol=0.08)
+
+
+def test_logistic_regression_survives_separation():
+    x = np.linspace(-1.0, 1.0, 200)[:, None]
+    fit = fit_logistic(x, x[:, 0] > 0.0)
+    assert np.isfinite(fit.weights).all()
+    assert fit.weights[0] > 10.0
+
+
+def test_the_likelihood_ratio_test_keeps_its_level():
+    # 400 tests at 5 %: a count outside 6 to 36 has a chance below 1 in 1000.
+    rng = np.random.default_rng(0)
+    rejected = 0
+    for _ in range(400):
+        x = rng.normal(size=(150, 2))
+        happens = rng.random(150) < 1.0 / (1.0 + np.exp(-x[:, 0]))
+        full, reduced = fit_logistic(x, happens), fit_logistic(x[:, :1], happens)
+        rejected += likelihood_ratio_test(full, reduced) < 0.05
+    assert 6 <= rejected <= 36
+
+
+def test_holm_by_hand():
+    np.testing.assert_allclose(holm([0.01, 0.04, 0.03]), [0.03, 0.06, 0.06])
+
+
+# Holes explained
+
+
+def test_holes_are_explained_by_the_column_they_hang_on():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=3000)
+    table = pd.DataFrame({"a": a, "b": a + rng.normal(size=3000), "c": rng.normal(size=3000)})
+    table.loc[rng.random(3000) < 1.0 / (1.0 + np.exp(-1.5 * a)), "c"] = HOLE
+    report = check(table, "a -> b; b -> c")
+    (line,) = report.loss
+    assert line.column == "c"
+    assert [by.column for by in line.by if by.kept] == ["a"]
+    assert line.by[0].odds == pytest.approx(np.exp(1.5), rel=0.2)
+    assert "lost more often where a is high" in report.summary()
+    assert "not lost completely at random" in report.summary()
+
+
+def test_holes_at_random_are_rarely_explained():
+    # 40 tables, Holm at 5 % each: more than 8 with an explanation have a chance below 1 in 1000.
+    explained = 0
+    for seed in range(40):
+        values = mcar_normal_table(seed, 300, 4, 0.8, 0.3)
+        report = check(pd.DataFrame(values, columns=list("abcd")), "a -> b; b -> c; c -> d")
+        explained += any(line.by for line in report.loss)
+    assert explained <= 8
+
+
+# Structural holes
+
+
+def test_holes_where_another_column_has_a_level_are_asked_about():
+    rng = np.random.default_rng(0)
+    sex = rng.choice(["man", "woman"], 200)
+    table = pd.DataFrame({"sex": sex, "pregnancies": rng.poisson(2.0, 200).astype(float)})
+    table.loc[table["sex"] == "man", "pregnancies"] = HOLE
+    table.loc[:3, "pregnancies"] = HOLE
+    report = check(table, "sex -> pregnancies")
+    (hole,) = report.structural_holes
+    assert hole.column == "pregnancies"
+    assert hole.where == "sex is man"
+    assert hole.question.endswith("should not be imputed.")
+    assert "Please ask" in report.summary()
+
+
+def test_holes_at_random_are_not_asked_about():
+    values = mcar_normal_table(0, 2000, 4, 0.8, 0.3)
+    report = check(pd.DataFrame(values, columns=list("abcd")), "a -> b; b -> c; c -> d")
+    assert report.structural_holes == ()
+
+
+# The graph against the rows
+
+
+def test_an_edge_that_is_left_out_is_told():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=2000)
+    b = a + rng.normal(size=2000)
+    table = pd.DataFrame({"a": a, "b": b, "c": b + 0.8 * a + rng.normal(size=2000)})
+    table = table.mask(rng.random(table.shape) < 0.2)
+    report = check(table, "a -> b; b -> c")
+    (line,) = report.contradictions
+    assert (line.node, line.other, line.given) == ("c", "a", ("b",))
+    assert report.ok  # information, no alarm
+    assert check(table, "a -> b; b -> c; a -> c").contradictions == ()
+
+
+def test_the_true_graph_is_not_contradicted():
+    # 20 tables, Holm at 0.1 % each: one false contradiction has a chance below 2 in 100.
+    told = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        a, z = rng.normal(size=(2, 1500))
+        b = np.tanh(a) + 0.5 * rng.normal(size=1500)
+        table = pd.DataFrame({"a": a, "z": z, "b": b, "c": b * 0.7 + z + rng.normal(size=1500)})
+        table = table.mask(rng.random(table.shape) < 0.2)
+        told += len(check(table, "a -> b; b -> c; z -> c").contradictions)
+    assert told == 0
