@@ -3,7 +3,7 @@
 20,000 rows of the four nonlinear worlds of the study, complete and MAR at 60 %:
 
 - a fit of `auto` to the table with holes, against one to the complete table (bar: 3 times);
-- the same, against one training of the ladder's largest rung in all nodes, networks of mean and
+- the same, against one training of the ladder's largest form in all nodes, networks of mean and
   scale and a spline, that chooses nothing (bar: 6 times).
 
     python benchmarks/fit_cost.py
@@ -54,15 +54,15 @@ def main() -> None:
         found[name] = {
             "complete": seconds(graph, tables.complete_train, tables.complete_validation, {}),
             "with holes": seconds(graph, tables.train, tables.validation, {}),
-            "largest rung": seconds(graph, tables.train, tables.validation, LARGEST),
+            "largest form": seconds(graph, tables.train, tables.validation, LARGEST),
         }
         shown = ", ".join(f"{what} {value:.1f} s" for what, value in found[name].items())
         print(f"{name}: {shown}", flush=True)
     holes, choice = (
         statistics.geometric_mean(row["with holes"] / row[against] for row in found.values())
-        for against in ("complete", "largest rung")
+        for against in ("complete", "largest form")
     )
-    print(f"with holes over complete {holes:.2f}, over the largest rung {choice:.2f}")
+    print(f"with holes over complete {holes:.2f}, over the largest form {choice:.2f}")
     bars = {
         f"holes cost at most {MOST_FOR_HOLES:g} times": holes <= MOST_FOR_HOLES,
         f"the choice costs at most {MOST_FOR_CHOICE:g} times": choice <= MOST_FOR_CHOICE,

@@ -5,7 +5,7 @@ On linear worlds the maximum of the likelihood has the error
     E[ KL(p* ‖ p) + KL(p ‖ p*) ]  =  tr(F F_obs⁻¹) / n   + smaller terms,
 
 with F the Fisher information of a complete row and F_obs that of a row with holes, at the truth
-(`one_step`, from completions by the truth). Bar: the mean over seeds is within 1.25 times of it,
+(`sandwich`, from completions by the truth). Bar: the mean over seeds is within 1.25 times of it,
 geometric mean over settings. On nonlinear worlds, what is known is n / n_i, the factor by which
 rows that show a family are fewer; reported, no bar.
 
@@ -30,7 +30,7 @@ from scipy.stats import gmean
 from torch import Tensor
 
 from misscnf.draws import derive_generator
-from misscnf.fitting.completions import Particles
+from misscnf.fitting.completions import Completions
 from misscnf.fitting.solve.sandwich import measure_information
 from misscnf.mechanisms import Gaussian
 from misscnf.model import StructuralModel
@@ -58,8 +58,10 @@ def information(truth: StructuralModel, table: pd.DataFrame) -> Tensor:
     values = torch.tensor(table.to_numpy(dtype=float))
     observed = ~values.isnan()
     filled = torch.where(observed, values, 0.0)
-    particles = Particles.draw(truth, filled, observed, COMPLETIONS, derive_generator(0, "limit"))
-    return measure_information(truth, particles).matrix / len(table)
+    completions = Completions.draw(
+        truth, filled, observed, COMPLETIONS, derive_generator(0, "limit")
+    )
+    return measure_information(truth, completions).matrix / len(table)
 
 
 def limit(name: str, mechanism: str, rate: float) -> float:

@@ -2,10 +2,10 @@
 
 Worlds with noise that is bounded (simpson_nlin), of a scale that follows its parents
 (heteroscedastic) and of two peaks (bimodal), complete and MAR at 30 %, 20,000 rows. `auto` beside
-four fixed rungs that every node gets: network; network and network scale; network and spline;
+four fixed forms that every node gets: network; network and network scale; network and spline;
 all. What counts is the log-density of 2,500 complete rows that no fit saw, paired row by row.
 
-Bar: `auto` is above the best fixed rung, or within one standard error below it.
+Bar: `auto` is above the best fixed form, or within one standard error below it.
 
     python benchmarks/odd_noise.py
 """
@@ -33,7 +33,7 @@ RUNGS = {
 
 
 def compare(world: str, loss: tuple[str, float | None]) -> dict[str, Any]:
-    """Returns what `auto` chose, and its gain over the best fixed rung."""
+    """Returns what `auto` chose, and its gain over the best fixed form."""
     data = make_data(world, *loss, seed=0)
 
     def log_prob(**settings: object) -> tuple[MissCNF, torch.Tensor]:
@@ -45,14 +45,14 @@ def compare(world: str, loss: tuple[str, float | None]) -> dict[str, Any]:
     model, ours = log_prob()
     fixed = {name: log_prob(compare_linear=False, shape=shape)[1] for name, shape in RUNGS.items()}
     best = max(fixed, key=lambda name: float(fixed[name].mean()))
-    gain = ours - fixed[best]
+    elpd_difference = ours - fixed[best]
     return {
-        "rungs": model.rungs_,
+        "forms": model.forms_,
         "auto": float(ours.mean()),
         "fixed": {name: float(found.mean()) for name, found in fixed.items()},
         "best": best,
-        "gain": float(gain.mean()),
-        "standard_error": float(gain.std() / len(gain) ** 0.5),
+        "elpd_difference": float(elpd_difference.mean()),
+        "standard_error": float(elpd_difference.std() / len(elpd_difference) ** 0.5),
     }
 
 
@@ -64,12 +64,12 @@ def main() -> None:
         for loss in LOSSES:
             name = f"{world}, {loss[0]}"
             found[name] = row = compare(world, loss)
-            shown = ", ".join(f"{rung} {value:.4f}" for rung, value in row["fixed"].items())
+            shown = ", ".join(f"{form} {value:.4f}" for form, value in row["fixed"].items())
             print(f"{name}: auto {row['auto']:.4f}; {shown}")
-            print(f"  auto chose {row['rungs']}", flush=True)
-            bars[
-                f"{name}: {row['gain']:+.4f} ± {row['standard_error']:.4f} over {row['best']}"
-            ] = row["gain"] > -row["standard_error"]
+            print(f"  auto chose {row['forms']}", flush=True)
+            difference, error = row["elpd_difference"], row["standard_error"]
+            bar = f"{name}: {difference:+.4f} ± {error:.4f} over {row['best']}"
+            bars[bar] = difference > -error
     finish({"worlds": found}, bars)
 
 

@@ -119,16 +119,17 @@ def algorithm_1(model, x, observed, draws, generator):
 def gaussian_process(x, y, at, hyper, noise):
     """Mean and deviation of a curve at some places, given rows (n, f) and values (n,).
 
-    A line that is as good as free, bumps and products; `hyper` holds the amplitude, f length
-    scales and f bends, whatever follows. The noise is one number, or one for each row.
+    A line that is as good as free, radial basis functions and products; `hyper` holds the
+    amplitude, f length scales and f bends, whatever follows. The noise is one number, or one for
+    each row.
     """
     features = x.shape[1]
     amplitude, reach, bend = hyper[0], hyper[1 : 1 + features], hyper[1 + features :][:features]
 
     def covariance(a, b):
         distance = ((a[:, None] - b) / reach).square().sum(-1)
-        bumps = amplitude**2 * torch.exp(-0.5 * distance)
-        return bumps + ((a * bend**2) @ b.T) ** 2 + 1e4 * (1.0 + a @ b.T)
+        radial = amplitude**2 * torch.exp(-0.5 * distance)
+        return radial + ((a * bend**2) @ b.T) ** 2 + 1e4 * (1.0 + a @ b.T)
 
     rows = covariance(x, x) + noise**2 * torch.eye(len(x))
     across = covariance(at, x)

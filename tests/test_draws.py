@@ -79,7 +79,8 @@ def test_normal_scores_invert_the_normal_law_and_stay_finite(dtype):
 
 
 def interpolants():
-    """Three at once: a smooth bump, a sharp one that the knots miss, and a flat line."""
+    """Three at once: a smooth radial basis function, a sharp one that the knots miss, and a flat
+    line."""
     knots = 10.0 * torch.rand(3, 40, generator=generator(2)) - 5.0
     smooth = -0.5 * (knots[0] - 1.0) ** 2
     sharp = -0.5 * ((knots[1] + 2.0) / 0.01) ** 2

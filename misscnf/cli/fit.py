@@ -121,11 +121,11 @@ def _cut(levels: str) -> str:
 
 def chosen_sentence(model: MissCNF) -> str:
     """Returns what was chosen, and by how much."""
-    rich = [f"{name} ({rung})" for name, rung in model.rungs_.items() if rung != "line"]
+    rich = [f"{name} ({form})" for name, form in model.forms_.items() if form != "line"]
     nodes = f"{', '.join(rich)}, the rest lines"
     if model.comparison_ is None:
         return f"fitted: {nodes if model.curves_ else f'the {model.chosen_} model'}"
-    gain, error = model.comparison_["gain"], model.comparison_["standard_error"]
+    gain, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]
     numbers = f"rows that were left out gain {gain:.3f} ± {error:.3f} nats a row by networks"
     return f"fitted: {nodes if rich else 'the linear model was chosen'}; {numbers}"
 
@@ -138,7 +138,7 @@ def _summary(model: MissCNF, frame: pd.DataFrame, out: str, seconds: float) -> d
         "chosen": model.chosen_,
         "networks": list(model.networks_),
         "curves": list(model.curves_),
-        "rungs": model.rungs_,
+        "forms": model.forms_,
         "comparison": model.comparison_,
         "kinds": model.kinds_,
         "seed": model.seed,

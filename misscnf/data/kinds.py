@@ -300,8 +300,8 @@ def _as_asked(cells: pd.Series, name: str, request: Request) -> _Choice:
     if request.kind == "count":
         _refuse_impossible(cells, raw, Count(name, 0.0, 1.0, has_zero=False), request)
         return _Choice(Count.learn(name, seen, cells.dtype), why)
-    bend = {"continuous": "none", "positive": "log"}.get(request.kind, "logit")
-    unit = Unit(bend=bend, low=request.low, high=request.high)
+    link = {"continuous": "none", "positive": "log"}.get(request.kind, "logit")
+    unit = Unit(link=link, low=request.low, high=request.high)
     _refuse_impossible(cells, raw, Continuous(name, unit), request)
     return _Choice(Continuous.learn(name, seen, unit, cells.dtype), why)
 

@@ -1,9 +1,9 @@
-r"""Between the user's units x and the model's z: a bend and a standardisation, exactly invertible.
+r"""Between the user's units x and the model's z: a link and a standardisation, exactly invertible.
 
     z = (g(x) − location) / scale,      g(x) = x, log(x − low) or logit((x − low) / (high − low)),
     log p(x) = log p(z) + log|dz/dx|,   log|dz/dx| = log g′(x) − log scale.
 
-A plain column has no bend. A bent one has room only between its ends: no value at or beyond them
+A plain column has no link. One with a link has room only between its ends: no value at or beyond them
 can be drawn, and one that is seen there has density zero.
 """
 
@@ -19,9 +19,9 @@ from torch import Tensor
 
 from misscnf.errors import InputError
 
-__all__ = ["Unit", "BENDS"]
+__all__ = ["Unit", "LINKS"]
 
-BENDS = ("none", "log", "logit")
+LINKS = ("none", "log", "logit")
 """The shapes of g."""
 
 
@@ -33,12 +33,12 @@ class Unit:
     """What g(x) is measured from."""
     scale: float = 1.0
     """The unit of g(x), positive."""
-    bend: str = "none"
-    """One of `BENDS`."""
+    link: str = "none"
+    """One of `LINKS`."""
     low: float = 0.0
-    """Values lie above this, where there is a bend."""
+    """Values lie above this, where there is a link."""
     high: float = 1.0
-    """Values lie below this, where the bend is a logit."""
+    """Values lie below this, where the link is a logit."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.location) and 0 < self.scale < math.inf):
@@ -46,9 +46,9 @@ class Unit:
                 f"a unit has location {self.location} and scale {self.scale}; both must be finite "
                 f"and the scale positive."
             )
-        if self.bend not in BENDS:
-            raise InputError(f"a unit has the bend {self.bend!r}; expected {', '.join(BENDS)}.")
-        top = self.high if self.bend == "logit" else math.inf
+        if self.link not in LINKS:
+            raise InputError(f"a unit has the link {self.link!r}; expected {', '.join(LINKS)}.")
+        top = self.high if self.link == "logit" else math.inf
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < top):
             raise InputError(
                 f"a unit has room from {self.low} to {self.high}; expected two finite numbers, "
@@ -58,35 +58,35 @@ class Unit:
     @property
     def affine(self) -> bool:
         """Whether the map is a straight line."""
-        return self.bend == "none"
+        return self.link == "none"
 
     def holds(self, x: Tensor) -> Tensor:
         """Whether there is room for each value (...)."""
         if self.affine:
             return torch.isfinite(x)
         above = (x > self.low) & (x < math.inf)
-        return above if self.bend == "log" else above & (x < self.high)
+        return above if self.link == "log" else above & (x < self.high)
 
-    def bent(self, x: Tensor) -> Tensor:
+    def apply_link(self, x: Tensor) -> Tensor:
         """Returns g(x), for values that there is room for."""
-        if self.bend == "log":
+        if self.link == "log":
             return torch.log(x - self.low)
-        if self.bend == "logit":
+        if self.link == "logit":
             return torch.log(x - self.low) - torch.log(self.high - x)
         return x
 
     def encode(self, x: Tensor) -> Tensor:
         """From the user's units to the model's (...)."""
-        return (self.bent(x) - self.location) / self.scale
+        return (self.apply_link(x) - self.location) / self.scale
 
     def decode(self, z: Tensor) -> Tensor:
-        """From the model's units to the user's (...), inside the ends of a bent unit."""
+        """From the model's units to the user's (...), inside the ends of a unit with a link."""
         g = z * self.scale + self.location
         if self.affine:
             return g
-        ends = torch.tensor([self.low, self.high if self.bend == "logit" else math.inf]).to(g)
+        ends = torch.tensor([self.low, self.high if self.link == "logit" else math.inf]).to(g)
         inner = torch.nextafter(ends, ends.flip(0))
-        if self.bend == "log":
+        if self.link == "log":
             x = self.low + torch.exp(g)
         else:  # from the nearer end, since 1 − p loses the digits of a small p
             width = self.high - self.low
@@ -95,18 +95,18 @@ class Unit:
             )
         return torch.clamp(x, float(inner[0]), float(inner[1]))
 
-    def log_bend(self, x: Tensor) -> Tensor:
+    def log_link_slope(self, x: Tensor) -> Tensor:
         """Returns log g′(x), (...)."""
-        if self.bend == "log":
+        if self.link == "log":
             return -torch.log(x - self.low)
-        if self.bend == "logit":
+        if self.link == "logit":
             width = math.log(self.high - self.low)
             return width - torch.log(x - self.low) - torch.log(self.high - x)
         return torch.zeros_like(x)
 
     def log_slope(self, x: Tensor) -> Tensor:
         """Returns log|dz/dx|, (...)."""
-        return self.log_bend(x) - math.log(self.scale)
+        return self.log_link_slope(x) - math.log(self.scale)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values, for JSON."""
@@ -120,4 +120,4 @@ class Unit:
             for name in ("location", "scale", "low", "high")
             if name in entry
         }
-        return Unit(**numbers, bend=str(entry.get("bend", "none")))
+        return Unit(**numbers, link=str(entry.get("link", "none")))

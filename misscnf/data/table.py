@@ -105,7 +105,7 @@ class Schema:
         for j, column in enumerate(self.columns):
             if not column.unit.affine:
                 numbers = torch.tensor(raw[:, j])
-                total += torch.where(counted[:, j], column.unit.log_bend(numbers), 0.0)
+                total += torch.where(counted[:, j], column.unit.log_link_slope(numbers), 0.0)
         return total
 
     def decode_frame(

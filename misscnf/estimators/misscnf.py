@@ -177,10 +177,10 @@ class MissCNF(QueryMixin, BaseEstimator):
             fitted.chosen,
         )
         self.comparison_ = fitted.comparison
-        rungs = dict(zip(graph.nodes, fitted.rungs, strict=True))
-        self.networks_ = tuple(name for name, rung in rungs.items() if rung.mean)
-        self.curves_ = tuple(name for name, rung in rungs.items() if rung.curve)
-        self.rungs_ = {name: rung.name for name, rung in rungs.items()}
+        forms = dict(zip(graph.nodes, fitted.forms, strict=True))
+        self.networks_ = tuple(name for name, form in forms.items() if form.mean)
+        self.curves_ = tuple(name for name, form in forms.items() if form.curve)
+        self.forms_ = {name: form.name for name, form in forms.items()}
         self.history_ = _history(fitted.history, shift)
         self._note_columns(frame.columns, named=isinstance(df, pd.DataFrame | str | os.PathLike))
         return self
@@ -258,7 +258,7 @@ class MissCNF(QueryMixin, BaseEstimator):
             "comparison": self.comparison_,
             "networks": list(self.networks_),
             "curves": list(self.curves_),
-            "rungs": self.rungs_,
+            "forms": self.forms_,
             "columns": self._columns(),
             # JSON has no NaN, which an epoch has for what it did not measure.
             "history": self.history_.astype(object)
@@ -286,7 +286,7 @@ class MissCNF(QueryMixin, BaseEstimator):
         self.chosen_, self.comparison_ = about["chosen"], about["comparison"]
         self.networks_ = tuple(about.get("networks", ()))
         self.curves_ = tuple(about.get("curves", ()))
-        self.rungs_ = dict(about.get("rungs", {}))
+        self.forms_ = dict(about.get("forms", {}))
         self.history_ = pd.DataFrame(about["history"])
         names = about.get("columns", list(model.graph.nodes))
         counted = isinstance(names, int)  # an array's columns have no names, only a number
@@ -332,7 +332,7 @@ def _facts(model: MissCNF) -> dict[str, object]:
         facts["rows"] = f"{len(model._table)}, {100 * (1 - shown):.1f} % of their cells missing"
     facts["mechanisms"] = f"{model.chosen_} (preset {model.settings_.preset!r})"
     if model.comparison_ is not None:
-        gain, error = model.comparison_["gain"], model.comparison_["standard_error"]
+        gain, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]
         facts["held-out gain over a line"] = f"{gain:.4f} ± {error:.4f} nats a row"
     return facts
 

@@ -25,7 +25,7 @@ from misscnf.inference.integrals import Effort, integrate
 from misscnf.mechanisms import Mechanism, standard_normal_log_prob
 from misscnf.model import StructuralModel
 
-__all__ = ["EFFORT", "Particles", "Families", "Cells", "LogFactor", "LogProb"]
+__all__ = ["EFFORT", "Completions", "Families", "Cells", "LogFactor", "LogProb"]
 
 LogFactor = Callable[[int, Tensor, Tensor], Tensor | None]
 """(node, own (n,), parents (n, p)) → log φ of B sets of parameters, (B, n); None where the node is
@@ -34,7 +34,7 @@ as the fit has it."""
 ROWS_AT_ONCE = 1024
 MOST_COMPARED = 64
 """With more completions, comparing all pairs of them costs more than it spares."""
-EFFORT = Effort(draws=64, effective=32.0, limit=4096, explore=4096)
+EFFORT = Effort(draws=64, least_effective=32.0, limit=4096, pilot_draws=4096)
 
 
 class LogProb(nn.Module):
@@ -101,7 +101,7 @@ class Families:
 
 
 @dataclass(frozen=True)
-class Particles:
+class Completions:
     """Completions of rows, and what the fit says of them. N rows, d nodes, K completions."""
 
     completed: Tensor
@@ -123,7 +123,7 @@ class Particles:
         count: int,
         generator: torch.Generator,
         effort: Effort = EFFORT,
-    ) -> Particles:
+    ) -> Completions:
         """Draws completions from the posterior of a fitted model, spread evenly over it.
 
         Arguments:
@@ -138,13 +138,13 @@ class Particles:
         completed = torch.where(observed, values, 0.0).expand(count, *values.shape).clone()
         for rows in torch.arange(len(values)).split(ROWS_AT_ONCE):
             components = plan.select(rows).components()
-            for block in integrate(model, completed[0, rows], components, effort, generator):
-                c = block.components
-                drawn = block.draw(count, generator, even=True)
+            for integral in integrate(model, completed[0, rows], components, effort, generator):
+                c = integral.components
+                drawn = integral.draw(count, generator, even=True)
                 completed[:, rows[c.cell_row], c.cell_node] = drawn.T.to(values)
         log_factor = _log_factors(model, completed, plan)
         first = _first_alike(completed, plan)
-        return Particles(completed, log_factor, first, plan, completed)
+        return Completions(completed, log_factor, first, plan, completed)
 
     def __len__(self) -> int:
         return self.completed.shape[1]
@@ -154,14 +154,14 @@ class Particles:
         """Completions of each row, K."""
         return len(self.completed)
 
-    def to(self, dtype: torch.dtype) -> Particles:
+    def to(self, dtype: torch.dtype) -> Completions:
         """Returns the same in another precision."""
         completed, log_factor = self.completed.to(dtype), self.log_factor.to(dtype)
         own = completed if self.own is self.completed else self.own.to(dtype)
         return replace(self, completed=completed, log_factor=log_factor, own=own)
 
     @torch.no_grad()
-    def of_noise(self, model: StructuralModel, nodes: Collection[int]) -> Particles:
+    def of_noise(self, model: StructuralModel, nodes: Collection[int]) -> Completions:
         """Returns the same with the noise of some nodes for their values; its law is N(0, 1).
 
         Given its parents, a node and its noise are the same news, and ratios of densities too.

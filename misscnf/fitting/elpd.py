@@ -12,22 +12,24 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-__all__ = ["Gain"]
+__all__ = ["ElpdDifference"]
 
 
 @dataclass(frozen=True)
-class Gain:
+class ElpdDifference:
     """A difference of held-out log-densities, in nats a row."""
 
     mean: float
     error: float
 
     @staticmethod
-    def of(difference: Tensor) -> Gain:
+    def of(difference: Tensor) -> ElpdDifference:
         """Summarises the differences of all rows."""
         if len(difference) < 2:  # one row cannot tell how much rows differ
-            return Gain(float(difference.mean()), math.inf)
-        return Gain(float(difference.mean()), float(difference.std() / math.sqrt(len(difference))))
+            return ElpdDifference(float(difference.mean()), math.inf)
+        return ElpdDifference(
+            float(difference.mean()), float(difference.std() / math.sqrt(len(difference)))
+        )
 
     @property
     def ratio(self) -> float:
@@ -38,4 +40,4 @@ class Gain:
 
     def to_dict(self) -> dict[str, float]:
         """Returns plain numbers by name."""
-        return {"gain": self.mean, "standard_error": self.error}
+        return {"elpd_difference": self.mean, "standard_error": self.error}

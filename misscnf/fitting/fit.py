@@ -1,11 +1,12 @@
 r"""A whole fit: solve the linear model, let rows that were left out choose, train networks.
 
 The linear model is the exact maximum of the observed-data likelihood and costs a fraction of a
-second. Networks start as that linear model and have to earn their place by the gain in
-log-density of rows that were left out, node by node (`ladder`): first curves and networks of the
-means. Networks are trained on the likelihood itself; lines and curves settle at its maximum, given
-the networks (`settle`). Then, where the noise that they leave is odd, richer noise, and another
-training that starts from the first, its splines already bent to that noise (`bend`).
+second. Networks start as that linear model and have to earn their place by the gain in log-density
+of rows that were left out, node by node (`forms`): first curves and networks of the means.
+Networks are trained on the likelihood itself; lines and curves settle at its maximum, given the
+networks (`maximise_monte_carlo`). Then, where the noise that they leave is odd, richer noise, and
+another training that starts from the first, its splines already bent to that noise
+(`noise_spline`).
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from torch import Tensor
 from misscnf.data.domains import Domain
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
-from misscnf.fitting.completions import Particles
-from misscnf.fitting.elpd import Gain
+from misscnf.fitting.completions import Completions
+from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.select.crossfit import COMPLETIONS, some_rows
-from misscnf.fitting.select.curves import choose_curves, sharpen_curve
+from misscnf.fitting.select.curves import choose_curves, reselect_curve
 from misscnf.fitting.select.forms import (
+    Form,
     Pair,
-    Rung,
     build_model,
     choose_means,
     choose_noise,
 )
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.solve.generalised_linear import Line, fit_line
-from misscnf.fitting.solve.monte_carlo import settle
-from misscnf.fitting.solve.noise_spline import bend_noise
+from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
+from misscnf.fitting.solve.noise_spline import fit_noise_splines
 from misscnf.fitting.threads import one_thread
 from misscnf.fitting.train.checkpoint import Checkpoint, fingerprint
 from misscnf.fitting.train.loop import Rows, Trainer, Watcher
@@ -69,7 +70,7 @@ class Fitted:
     """in double precision, on the CPU"""
     history: History
     """one record an epoch; log-densities of standardised rows"""
-    rungs: tuple[Rung, ...]
+    forms: tuple[Form, ...]
     """how rich each node's mechanism is"""
     comparison: dict[str, Any] | None = None
     """the gain of networks over lines on rows that were left out, with its standard error, in all
@@ -78,8 +79,8 @@ class Fitted:
     @property
     def chosen(self) -> str:
         """The richest of them: "linear", "curve" (lines and curves, normal noise) or "network"."""
-        if all(replace(rung, curve=None) == Rung() for rung in self.rungs):
-            return "curve" if any(rung.curve for rung in self.rungs) else "linear"
+        if all(replace(form, curve=None) == Form() for form in self.forms):
+            return "curve" if any(form.curve for form in self.forms) else "linear"
         return "network"
 
 
@@ -124,16 +125,16 @@ class _Task:
         if not line.converged:
             logger.warning("the linear fit stopped before it converged.")
         history = [{"epoch": line.iterations, "train": line.log_prob}]
-        return Fitted(line.model, history, (Rung(),) * len(self.graph))
+        return Fitted(line.model, history, (Form(),) * len(self.graph))
 
-    def train_rungs(
-        self, rungs: Sequence[Rung], start: StructuralModel | None, stage: str
+    def train_forms(
+        self, forms: Sequence[Form], start: StructuralModel | None, stage: str
     ) -> tuple[StructuralModel, History]:
         """Trains a model that starts as a simpler one."""
-        shapes = [rung.shape(self.settings.shape) for rung in rungs]
+        shapes = [form.shape(self.settings.shape) for form in forms]
         model = build_model(self.graph, self.domains, shapes, start, self.seed)
         if stage == "noise":
-            self._bend(model)
+            self._fit_noise_splines(model)
         return self.train_on(model, stage)
 
     def train_on(self, model: StructuralModel, stage: str) -> tuple[StructuralModel, History]:
@@ -141,7 +142,7 @@ class _Task:
         settings, joint = self.settings, self.settings.joint
         if share := SHARE_OF_EPOCHS.get(stage):
             settings = replace(
-                settings, epochs=math.ceil(share * settings.epochs), shown_share=0.0
+                settings, epochs=math.ceil(share * settings.epochs), complete_family_share=0.0
             )
         model.float().to(self.device)
         held_out = (
@@ -154,7 +155,7 @@ class _Task:
 
     def networks(
         self, line: StructuralModel
-    ) -> tuple[dict[int, Gain] | None, dict[str, Any] | None]:
+    ) -> tuple[dict[int, ElpdDifference] | None, dict[str, Any] | None]:
         """Returns the nodes that earn a network, and what it gains on rows that were left out."""
         if not self.many_held_out:
             logger.info("too few held-out rows (%d) to justify a network.", self.held_out)
@@ -164,7 +165,7 @@ class _Task:
         )
 
     def curves(
-        self, networks: Mapping[int, Gain] | None
+        self, networks: Mapping[int, ElpdDifference] | None
     ) -> tuple[dict[int, Gaussian], frozenset[int]]:
         """Returns the curves of the nodes that get one, and the nodes that keep a network."""
         if not self.settings.curves or self.settings.shape.kind != "gaussian":
@@ -179,35 +180,38 @@ class _Task:
             self.choosing,
         )
 
-    def sharpen(
-        self, model: StructuralModel, rungs: Sequence[Rung]
-    ) -> tuple[StructuralModel, tuple[Rung, ...]]:
+    def reselect(
+        self, model: StructuralModel, forms: Sequence[Form]
+    ) -> tuple[StructuralModel, tuple[Form, ...]]:
         """Chooses the curves beside networks of the scale anew, now that these are known."""
-        mechanisms, rungs = [model.mechanism(i) for i in range(len(self.graph))], list(rungs)
+        mechanisms, forms = [model.mechanism(i) for i in range(len(self.graph))], list(forms)
         rows = some_rows(self.everything, self.seed)
-        for i, rung in enumerate(rungs):
+        for i, form in enumerate(forms):
             law = mechanisms[i]
-            if rung.scale and rung.curve and isinstance(law, Gaussian):
-                law = sharpen_curve(self.graph, law, self.domains, rows, i, self.seed)
-                mechanisms[i], rungs[i] = law, replace(rung, curve=_curve_size(law))
-        return StructuralModel(self.graph, mechanisms), tuple(rungs)
+            if form.scale and form.curve and isinstance(law, Gaussian):
+                law = reselect_curve(self.graph, law, self.domains, rows, i, self.seed)
+                mechanisms[i], forms[i] = law, replace(form, curve=_curve_size(law))
+        return StructuralModel(self.graph, mechanisms), tuple(forms)
 
-    def settle(self, model: StructuralModel) -> int:
+    def maximise_monte_carlo(self, model: StructuralModel) -> int:
         """Moves lines and curves to the maximum of the likelihood; returns the rounds it took."""
-        return settle(model, self.everything, self.seed, self._settling)
+        return maximise_monte_carlo(model, self.everything, self.seed, self._maximising)
 
     def log_prob(self, model: StructuralModel) -> float:
         """Returns the mean log-density of what all rows show."""
         values, observed = self.everything
-        plan, generator = Plan.make(self.graph, observed), derive_generator(self.seed, "settled")
+        plan, generator = (
+            Plan.make(self.graph, observed),
+            derive_generator(self.seed, "settled"),
+        )
         effort, values = self.settings.validation_effort, torch.where(observed, values, 0.0)
         found = observed_log_prob(model, values, plan, generator, effort)
         return float(found.log_prob.mean())
 
-    def _bend(self, model: StructuralModel) -> None:
+    def _fit_noise_splines(self, model: StructuralModel) -> None:
         """Gives the splines of a model the noise that the training rows leave it."""
         rows, generator = some_rows(self.train, self.seed), derive_generator(self.seed, "bend")
-        bend_noise(model.double(), Particles.draw(model, *rows, COMPLETIONS, generator))
+        fit_noise_splines(model.double(), Completions.draw(model, *rows, COMPLETIONS, generator))
 
     def _checkpoint(self, stage: str) -> Checkpoint | None:
         if self.folder is None:
@@ -231,7 +235,7 @@ class _Task:
         if self.watch is not None:
             self.watch({"epoch": done, "stage": "choosing"}, epochs)
 
-    def _settling(self, done: int, rounds: int) -> None:
+    def _maximising(self, done: int, rounds: int) -> None:
         if self.watch is not None:
             self.watch({"epoch": done, "stage": "settling"}, rounds)
 
@@ -268,7 +272,7 @@ def fit_model(
         return task.only_line()
     if not (settings.compare_linear and settings.linear_start):
         return _all_networks(task)
-    fitted = _bent_means(task)
+    fitted = _nonlinear_means(task)
     richer_noise = settings.richer_noise and task.many_held_out
     return _with_richer_noise(task, fitted) if richer_noise else fitted
 
@@ -276,12 +280,12 @@ def fit_model(
 def _all_networks(task: _Task) -> Fitted:
     """Gives every node a network, unasked."""
     line = task.solve(task.train).model if task.settings.linear_start else None
-    rungs = tuple(Rung(mean=bool(parents)) for parents in task.graph.parents)
-    model, history = task.train_rungs(rungs, line, "network")
-    return Fitted(model, history, rungs)
+    forms = tuple(Form(mean=bool(parents)) for parents in task.graph.parents)
+    model, history = task.train_forms(forms, line, "network")
+    return Fitted(model, history, forms)
 
 
-def _bent_means(task: _Task) -> Fitted:
+def _nonlinear_means(task: _Task) -> Fitted:
     """Gives curves and networks to the nodes that earn one."""
     linear = task.only_line()
     asked, comparison = task.networks(linear.model)
@@ -289,17 +293,17 @@ def _bent_means(task: _Task) -> Fitted:
     if not networks and not curves:
         logger.info("no node asks for more than a line: the linear model is used.")
         return replace(linear, comparison=comparison)
-    rungs = tuple(
-        Rung(mean=i in networks, curve=_curve_size(curves.get(i))) for i in range(len(task.graph))
+    forms = tuple(
+        Form(mean=i in networks, curve=_curve_size(curves.get(i))) for i in range(len(task.graph))
     )
     if not networks:
         model = _with_curves(linear.model, curves)
-        history = [{"epoch": task.settle(model), "train": task.log_prob(model)}]
-        return Fitted(model, history, rungs, comparison)
+        history = [{"epoch": task.maximise_monte_carlo(model), "train": task.log_prob(model)}]
+        return Fitted(model, history, forms, comparison)
     start = _with_curves(task.solve(task.train, start=linear.model).model, curves)
-    model, history = task.train_rungs(rungs, start, "network")
-    task.settle(model)
-    return Fitted(model, history, rungs, comparison)
+    model, history = task.train_forms(forms, start, "network")
+    task.maximise_monte_carlo(model)
+    return Fitted(model, history, forms, comparison)
 
 
 def _with_curves(line: StructuralModel, curves: Mapping[int, Gaussian]) -> StructuralModel:
@@ -315,20 +319,20 @@ def _with_richer_noise(task: _Task, fitted: Fitted) -> Fitted:
     )
     if not richer:
         return fitted
-    rungs = tuple(
-        replace(rung, scale=richer[i].scale, noise=richer[i].noise) if i in richer else rung
-        for i, rung in enumerate(fitted.rungs)
+    forms = tuple(
+        replace(form, scale=richer[i].scale, noise=richer[i].noise) if i in richer else form
+        for i, form in enumerate(fitted.forms)
     )
-    model, history = task.train_rungs(rungs, fitted.model, "noise")
-    if any(rung.scale and not (rung.mean or rung.noise) for rung in rungs):
+    model, history = task.train_forms(forms, fitted.model, "noise")
+    if any(form.scale and not (form.mean or form.noise) for form in forms):
         # in training a scale takes what a mean that is off leaves, and hides it
-        model, rungs = task.sharpen(model, rungs)
-        task.settle(model)
+        model, forms = task.reselect(model, forms)
+        task.maximise_monte_carlo(model)
         model, later = task.train_on(model, "scale")
         history = _after(history, later)
-    task.settle(model)
+    task.maximise_monte_carlo(model)
     before = [] if fitted.chosen == "linear" else fitted.history
-    return Fitted(model, _after(before, history), rungs, fitted.comparison)
+    return Fitted(model, _after(before, history), forms, fitted.comparison)
 
 
 def _after(before: History, later: History) -> History:

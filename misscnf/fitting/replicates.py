@@ -1,9 +1,9 @@
 r"""Replicates of a fit: what it might have been, had other rows been drawn.
 
 The sampling error of any answer is its spread over replicates of the fit on weighted rows (the
-Bayesian bootstrap, Rubin 1981): Newton steps where it is made of lines and curves (`one_step`),
+Bayesian bootstrap, Rubin 1981): Newton steps where it is made of lines and curves (`sandwich`),
 networks trained together where it is not (`ensemble`). Neither solves an integral again: both use
-a few completions of each row by the fit (`particles`).
+a few completions of each row by the fit (`completions`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from misscnf.data.domains import Domain
 from misscnf.draws import derive_generator
-from misscnf.fitting.completions import Particles
+from misscnf.fitting.completions import Completions
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.solve.generalised_linear import fit_line
 from misscnf.fitting.solve.sandwich import one_step_replicates
@@ -81,11 +81,11 @@ def replicate_fit(
         found.initialise(derive_generator(seed, "replicate", replicate))
         models.append(found.float())
     generator = derive_generator(seed, "particles")
-    particles = Particles.draw(model, *rows, COMPLETIONS_OF_NETWORKS, generator)
-    order = torch.randperm(len(particles), generator=derive_generator(seed, "held out"))
+    completions = Completions.draw(model, *rows, COMPLETIONS_OF_NETWORKS, generator)
+    order = torch.randperm(len(completions), generator=derive_generator(seed, "held out"))
     held_out = int(HELD_OUT * len(order))
     split = order[held_out:], order[:held_out]
-    single = particles.to(torch.float32)
+    single = completions.to(torch.float32)
     settings = replace(settings, steps_an_epoch=STEPS_AN_EPOCH)
     train_ensemble(models, single, split, weights.float(), settings, seed, watch)
     return [found.double().eval().requires_grad_(requires_grad=False) for found in models]
@@ -112,5 +112,5 @@ def _one_step(
 ) -> list[StructuralModel]:
     """Returns the lines and curves of each set of weights, (B, N)."""
     generator = derive_generator(seed, "particles of the line")
-    particles = Particles.draw(model, *rows, COMPLETIONS_OF_LINES, generator)
-    return one_step_replicates(model, particles, weights, seed)
+    completions = Completions.draw(model, *rows, COMPLETIONS_OF_LINES, generator)
+    return one_step_replicates(model, completions, weights, seed)

@@ -50,7 +50,8 @@ class Shape:
     activation: str = "silu"
     """"silu" or "relu"."""
     curve: tuple[int, ...] | None = None
-    """Centres, products and waves of the curve of a continuous node's mean; None for none."""
+    """Centres, products and basis functions of the curve of a continuous node's mean; None for
+    none."""
 
     def build(self, parents: Parents, domain: Domain = CONTINUOUS) -> Mechanism:
         """Makes the mechanism of a node.
@@ -108,7 +109,7 @@ class Settings:
     """Whether nodes whose noise is odd may earn a network of the scale and a spline."""
     epochs: int = 40
     """Passes over the training rows that follow the likelihood of all that is seen."""
-    shown_share: float = 0.5
+    complete_family_share: float = 0.5
     """So many times as many passes before them, which learn from the families that rows show whole
     and cost no integral; nodes whose family fewer rows than `loop.FEWEST_SHOWN` show wait."""
     batch: int = 512
@@ -176,7 +177,7 @@ PRESETS: dict[str, Settings] = {
         linear_start=False,
         compare_linear=False,
         epochs=1000,
-        shown_share=0.0,
+        complete_family_share=0.0,
         batch=4096,
         steps_an_epoch=1,
         learning_rate=1e-3,

@@ -28,15 +28,15 @@ class _Prior:
 
     node: int
     name: str
-    stiffness: Tensor
-    """(waves,)"""
+    prior_precision: Tensor
+    """(basis functions,)"""
     centre: Tensor
-    """(B, outputs, waves)"""
+    """(B, outputs, basis functions)"""
 
     def log_prob(self, parameters: list[Parameters]) -> Tensor:
         """Returns the log-densities of the weights, up to constants, added up, ()."""
         away = parameters[self.node][self.name] - self.centre
-        return -0.5 * (self.stiffness * away.square()).sum()
+        return -0.5 * (self.prior_precision * away.square()).sum()
 
 
 class Ensemble:
@@ -72,7 +72,7 @@ class Ensemble:
                 name = f"{path}.weight"
                 if isinstance(part, Curve) and name in stacked:
                     centre = torch.zeros_like(stacked[name], requires_grad=False)
-                    found.append(_Prior(node, name, part.stiffness, centre))
+                    found.append(_Prior(node, name, part.prior_precision, centre))
         return found
 
     def log_factor(self, parameters: list[Parameters]) -> LogFactor:

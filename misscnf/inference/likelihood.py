@@ -23,11 +23,11 @@ __all__ = ["RowLikelihood", "observed_log_prob", "free_log_prob", "EVALUATION", 
 
 EVALUATION = Effort(
     draws=16,
-    replicates=16,
-    effective=4.0,
+    randomisations=16,
+    least_effective=4.0,
     tolerance=3e-3,
     limit=2048,
-    explore=1024,
+    pilot_draws=1024,
     tail=1e-12,
 )
 """Evaluation doubles its draws until the standard error of a component is below 0.003."""
@@ -86,11 +86,11 @@ def _evaluate(
     log_prob = free_log_prob(model, values, plan)
     variance = torch.zeros_like(log_prob)
     effective = torch.full_like(log_prob, math.inf)
-    for block in integrate(model, values, plan.components(), effort, generator):
-        row = block.components.row
-        log_prob.index_add_(0, row, block.log_integral().to(log_prob))
-        variance.index_add_(0, row, block.standard_error().to(log_prob) ** 2)
-        effective.scatter_reduce_(0, row, block.effective().to(log_prob), "amin")
+    for integral in integrate(model, values, plan.components(), effort, generator):
+        row = integral.components.row
+        log_prob.index_add_(0, row, integral.log_integral().to(log_prob))
+        variance.index_add_(0, row, integral.standard_error().to(log_prob) ** 2)
+        effective.scatter_reduce_(0, row, integral.effective_size().to(log_prob), "amin")
     return RowLikelihood(log_prob, variance.sqrt(), effective)
 
 

@@ -27,7 +27,11 @@ def sampling_effort(draws: int) -> Effort:
     """Returns an effort that leaves many more effective points than draws taken from them."""
     points = max(256, 1 << (4 * draws - 1).bit_length())
     return Effort(
-        draws=points, effective=points / 4, limit=32 * points, explore=16 * points, tail=1e-9
+        draws=points,
+        least_effective=points / 4,
+        limit=32 * points,
+        pilot_draws=16 * points,
+        tail=1e-9,
     )
 
 
@@ -41,9 +45,9 @@ def draw_hidden(
 ) -> Tensor:
     """Fills the hidden cells by independent posterior draws, (draws, N, d); barren ones stay."""
     completed = values.expand(draws, *values.shape).clone()
-    for block in integrate(model, values, plan.components(), effort, generator):
-        c = block.components
-        completed[:, c.cell_row, c.cell_node] = block.draw(draws, generator).T.to(values)
+    for integral in integrate(model, values, plan.components(), effort, generator):
+        c = integral.components
+        completed[:, c.cell_row, c.cell_node] = integral.draw(draws, generator).T.to(values)
     return completed
 
 

@@ -5,7 +5,7 @@ from misscnf.mechanisms.base import LinearForm, Mechanism, standard_normal_log_p
 from misscnf.mechanisms.categorical import Categorical, GumbelMax
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.count import Count, InverseCount
-from misscnf.mechanisms.curve import Curve, ramps, straight_bumps, straight_products
+from misscnf.mechanisms.curve import Curve, extended_products, hinges, radial_basis
 from misscnf.mechanisms.encoding import Encoding, Parents, read_parents
 from misscnf.mechanisms.gaussian import Gaussian
 from misscnf.mechanisms.rescaled import Rescaled
@@ -32,9 +32,9 @@ __all__ = [
     "LinearForm",
     "MECHANISMS",
     "standard_normal_log_prob",
-    "ramps",
-    "straight_bumps",
-    "straight_products",
+    "hinges",
+    "radial_basis",
+    "extended_products",
 ]
 
 MECHANISMS: dict[str, type[Mechanism]] = {

@@ -33,11 +33,10 @@ class Conditioner(nn.Module):
     Arguments:
         parents: The domains of the p parents, or their number. With none, the parameters are
             constants.
-        outputs: The number of parameters.
-        hidden: Widths of the hidden layers; none makes the map linear.
-        activation: A name in `ACTIVATIONS`.
-        skip: Whether the linear part stands beside the network.
-        curve: Centres, products and waves of a curve beside the linear part; None for none.
+        outputs: The number of parameters. hidden: Widths of the hidden layers; none makes the map
+        linear. activation: A name in `ACTIVATIONS`. skip: Whether the linear part stands beside
+        the network. curve: Centres, products and basis functions of a curve beside the linear
+        part; None for none.
     """
 
     def __init__(
@@ -99,11 +98,11 @@ class Conditioner(nn.Module):
             return functional.linear(features, self.weight, self.bias)
         if not torch.is_grad_enabled() and features.numel() > ROWS_AT_ONCE * self.features:
             pieces = features.reshape(-1, self.features).split(ROWS_AT_ONCE)
-            out = torch.cat([self._bent(piece) for piece in pieces])
+            out = torch.cat([self._nonlinear(piece) for piece in pieces])
             return out.reshape(*features.shape[:-1], -1)
-        return self._bent(features)
+        return self._nonlinear(features)
 
-    def _bent(self, features: Tensor) -> Tensor:
+    def _nonlinear(self, features: Tensor) -> Tensor:
         out = self.bias if self.last is None else self._network(features, self.last)
         if self.weight is not None:
             out = out + functional.linear(features, self.weight)

@@ -32,7 +32,7 @@ LEAST_DISPERSION = 1e-6
 """Below this a negative binomial law is a Poisson law to six digits, and log Γ loses digits."""
 LARGEST_LOG_MEAN = 14.0
 """A network's log-mean bends at 10 and ends at 14, so that far out a count is not infinite."""
-BEND = 10.0
+SOFTNESS = 10.0
 LARGEST_LINE = 21.0
 """A line's log-mean ends here, at 1.3e9: beyond, neighbouring counts cannot be told apart."""
 DOUBLINGS = 48
@@ -202,9 +202,9 @@ class Count(InverseCount):
         log_mean = self.location(parents)[..., 0]
         if not self.location.hidden:
             return log_mean.clamp(max=LARGEST_LINE)
-        over = (log_mean - BEND).clamp(min=0.0)
-        room = LARGEST_LOG_MEAN - BEND
-        return log_mean.clamp(max=BEND) + room * torch.tanh(over / room)
+        over = (log_mean - SOFTNESS).clamp(min=0.0)
+        room = LARGEST_LOG_MEAN - SOFTNESS
+        return log_mean.clamp(max=SOFTNESS) + room * torch.tanh(over / room)
 
     def log_dispersion(self, parents: Tensor) -> Tensor | None:
         """Returns the constant, never quite zero."""

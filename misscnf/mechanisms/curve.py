@@ -1,22 +1,22 @@
-r"""Curves of few degrees of freedom: what a line leaves over, as a sum of waves.
+r"""Curves of few degrees of freedom: what a line leaves over, as a sum of basis functions.
 
 A Gaussian process prior on a curve, seen through M centres z (Quiñonero-Candela and Rasmussen
 2005), is a linear model: with k(x, z) = exp(−½ Σ_j (x_j − z_j)² / ℓ_j²) and products x_i x_j,
 
-    c(x) = Σ_j w_j f_j(x),  f(x) = (k(x, z), xxᵀ, ramps) P − (1, x) T,  w_j ~ N(0, 1 / τ_j).
+    c(x) = Σ_j w_j f_j(x),  f(x) = (k(x, z), xxᵀ, hinges) P − (1, x) T,  w_j ~ N(0, 1 / τ_j).
 
-P turns bumps and products into waves, from those that the data know best to those that they hardly
-know, and T takes out of each wave what a line says. Length scales ℓ, P, T and τ are chosen before
-training (`fitting.basis`) and stay; only w is trained, under its prior. So a curve is as stiff
-as the data ask.
+P turns radial basis functions and products into basis functions, from those that the data know
+best to those that they hardly know, and T takes out of each basis function what a line says.
+Length scales ℓ, P, T and τ are chosen before training (`fitting.basis`) and stay; only w is
+trained, under its prior. So a curve is as stiff as the data ask.
 
-A bump ends, and a curve made of bumps would fall back to the line beyond the data. It goes on
-straight instead, as it left its edges, a little outside the data: with x̂ the value nearest to x
-within the edges,
+A radial basis function ends, and a curve made of radial basis functions would fall back to the
+line beyond the data. It goes on straight instead, as it left its edges, a little outside the data:
+with x̂ the value nearest to x within the edges,
 
     k(x, z)  becomes  k(x̂, z) + ∇k(x̂, z) · (x − x̂),
 
-and a product likewise. There it may take another slope than it came with: ramps max(x − x̂, 0) and
+and a product likewise. There it may take another slope than it came with: hinges max(x − x̂, 0) and
 min(x − x̂, 0) stand among the forms, so that the few rows out there do not bend it elsewhere.
 """
 
@@ -25,7 +25,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Curve", "ramps", "straight_bumps", "straight_products"]
+__all__ = ["Curve", "hinges", "radial_basis", "extended_products"]
 
 
 class Curve(nn.Module):
@@ -36,64 +36,66 @@ class Curve(nn.Module):
         outputs: The number of curves.
         centres: The number of centres, M.
         products: The number of products, f (f + 1) / 2 or none.
-        waves: The number of waves.
+        basis functions: The number of basis functions.
     """
 
     centres: Tensor
-    reach: Tensor
+    length_scale: Tensor
     projection: Tensor
     tilt: Tensor
-    stiffness: Tensor
+    prior_precision: Tensor
     edges: Tensor
 
     def __init__(
-        self, features: int, outputs: int, centres: int, products: int, waves: int
+        self, features: int, outputs: int, centres: int, products: int, basis_functions: int
     ) -> None:
         super().__init__()
         self.products = products
-        self.weight = nn.Parameter(torch.zeros(outputs, waves))
+        self.weight = nn.Parameter(torch.zeros(outputs, basis_functions))
         self.register_buffer("centres", torch.zeros(centres, features))
-        self.register_buffer("reach", torch.ones(features))  # ℓ
-        forms = centres + products + 2 * features
-        self.register_buffer("projection", torch.zeros(forms, waves))  # P
-        self.register_buffer("tilt", torch.zeros(1 + features, waves))  # T
-        self.register_buffer("stiffness", torch.ones(waves))  # τ
+        self.register_buffer("length_scale", torch.ones(features))  # ℓ
+        raw_basis = centres + products + 2 * features
+        self.register_buffer("projection", torch.zeros(raw_basis, basis_functions))  # P
+        self.register_buffer("tilt", torch.zeros(1 + features, basis_functions))  # T
+        self.register_buffer("prior_precision", torch.ones(basis_functions))  # τ
         edges = torch.tensor([[-torch.inf], [torch.inf]]).expand(2, features)
         self.register_buffer("edges", edges.clone())
 
     @property
     def size(self) -> tuple[int, int, int]:
-        """Centres, products and waves."""
+        """Centres, products and basis functions."""
         return len(self.centres), self.products, self.projection.shape[1]
 
-    def forms(self, features: Tensor) -> Tensor:
-        """Returns k(x, z), xxᵀ and ramps, (..., M + products + 2 f)."""
+    def raw_basis(self, features: Tensor) -> Tensor:
+        """Returns k(x, z), xxᵀ and hinges, (..., M + products + 2 f)."""
         inside = features.clamp(self.edges[0], self.edges[1])
-        bumps = self._bumps(features, inside)
-        products = [straight_products(features, inside)] if self.products else []
-        return torch.cat([bumps, *products, ramps(features, inside)], -1)
+        radial = self._radial_basis(features, inside)
+        products = [extended_products(features, inside)] if self.products else []
+        return torch.cat([radial, *products, hinges(features, inside)], -1)
 
-    def _bumps(self, features: Tensor, inside: Tensor) -> Tensor:
-        return straight_bumps(
-            features / self.reach, inside / self.reach, self.centres / self.reach
+    def _radial_basis(self, features: Tensor, inside: Tensor) -> Tensor:
+        return radial_basis(
+            features / self.length_scale,
+            inside / self.length_scale,
+            self.centres / self.length_scale,
         )
 
-    def waves(self, features: Tensor) -> Tensor:
-        """Returns f(x), (..., waves)."""
-        return self.forms(features) @ self.projection - self.tilt[0] - features @ self.tilt[1:]
+    def basis_functions(self, features: Tensor) -> Tensor:
+        """Returns f(x), (..., basis functions)."""
+        return self.raw_basis(features) @ self.projection - self.tilt[0] - features @ self.tilt[1:]
 
     def forward(self, features: Tensor) -> Tensor:
         """Returns Σ_j w_j f_j(x), (..., outputs)."""
-        of_forms, of_line = self.projection @ self.weight.T, self.tilt @ self.weight.T
-        return self.forms(features) @ of_forms - of_line[0] - features @ of_line[1:]
+        of_raw_basis, of_line = self.projection @ self.weight.T, self.tilt @ self.weight.T
+        return self.raw_basis(features) @ of_raw_basis - of_line[0] - features @ of_line[1:]
 
     def log_prior(self) -> Tensor:
         """Returns the log-density of the weights, up to a constant, ()."""
-        return -0.5 * (self.stiffness * self.weight.square()).sum()
+        return -0.5 * (self.prior_precision * self.weight.square()).sum()
 
 
-def straight_bumps(x: Tensor, inside: Tensor, centres: Tensor) -> Tensor:
-    """Returns bumps around centres (M, f) at `inside`, gone on straight to x, (..., M)."""
+def radial_basis(x: Tensor, inside: Tensor, centres: Tensor) -> Tensor:
+    """Returns exp(−½ |x − z|²) for centres z (M, f), linear beyond `inside`, (..., M)."""
     # Differences before squares, which in single precision would drown a far value's nearness;
     # feature by feature, since sums along a short last axis are slow.
     beyond = x - inside
@@ -106,14 +108,14 @@ def straight_bumps(x: Tensor, inside: Tensor, centres: Tensor) -> Tensor:
     return torch.exp(-0.5 * torch.as_tensor(squares)) * slope
 
 
-def straight_products(x: Tensor, inside: Tensor) -> Tensor:
+def extended_products(x: Tensor, inside: Tensor) -> Tensor:
     """Returns x_i x_j for i ≤ j at `inside`, gone on straight to x, (..., f (f + 1) / 2)."""
     i, j = torch.triu_indices(x.shape[-1], x.shape[-1], device=x.device)
     a, b, c, d = inside[..., i], inside[..., j], x[..., i], x[..., j]
     return a * d + b * c - a * b
 
 
-def ramps(x: Tensor, inside: Tensor) -> Tensor:
+def hinges(x: Tensor, inside: Tensor) -> Tensor:
     """Returns how far each feature is above its upper edge and below its lower, (..., 2 f)."""
     beyond = x - inside
     return torch.cat([beyond.clamp(min=0.0), beyond.clamp(max=0.0)], -1)

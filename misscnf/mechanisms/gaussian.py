@@ -37,7 +37,7 @@ class Gaussian(Mechanism):
         mean_hidden: Hidden widths of the mean's network; none makes it linear.
         scale_hidden: Hidden widths of the scale's network; None makes the scale constant.
         activation: Activation of the networks.
-        mean_curve: Centres, products and waves of the mean's curve; None for none.
+        mean_curve: Centres, products and basis functions of the mean's curve; None for none.
     """
 
     def __init__(

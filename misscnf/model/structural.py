@@ -121,10 +121,10 @@ class StructuralModel(nn.Module):
         clamps = clamps or {}
         columns = list(values.unbind(-1))
         for i in nodes:
-            columns[i] = self._settle(i, columns, self._noise_of(noise, i), clamps.get(i), where)
+            columns[i] = self._value_of(i, columns, self._noise_of(noise, i), clamps.get(i), where)
         return torch.stack(columns, dim=-1)
 
-    def _settle(
+    def _value_of(
         self, i: int, columns: list[Tensor], u: Tensor, clamp: Clamp | None, where: Tensor | None
     ) -> Tensor:
         if isinstance(clamp, Tensor):

@@ -30,7 +30,7 @@ EDGES_A_NODE = 2.0
 MOST_ACROSS = 4
 """Boxes in a layer; with more, arcs."""
 BOX_HEIGHT = 0.36
-BENDS = (0.0, 0.12, -0.12, 0.25, -0.25, 0.4, -0.4, 0.55, -0.55, 0.75, -0.75, 1.0, -1.0)
+CURVATURES = (0.0, 0.12, -0.12, 0.25, -0.25, 0.4, -0.4, 0.55, -0.55, 0.75, -0.75, 1.0, -1.0)
 CLEARANCE = 0.06
 """Inches that an arrow keeps from boxes it does not touch."""
 ROW = 0.34
@@ -119,8 +119,8 @@ def _draw_layers(
                 _write(ax, middle, name, shares[name], 16 if len(layer) < MOST_ACROSS else 12)
         for cause, effect in graph.edges:
             others = [box for name, box in boxes.items() if name not in (cause, effect)]
-            bend = _least_bend(middles[cause], middles[effect], others)
-            _arrow(ax, middles, boxes, cause, effect, bend, shares[effect])
+            link = _least_bend(middles[cause], middles[effect], others)
+            _arrow(ax, middles, boxes, cause, effect, link, shares[effect])
         return image(figure, alt)
 
 
@@ -135,14 +135,14 @@ def _least_bend(
     a, b = np.array(start), np.array(end)
     across = np.array([b[1] - a[1], a[0] - b[0]])
 
-    def met(bend: float) -> float:
-        control = (a + b) / 2 + bend * across
+    def met(link: float) -> float:
+        control = (a + b) / 2 + link * across
         points = (1 - t) ** 2 * a + 2 * t * (1 - t) * control + t**2 * b
         outside = (points[:, 0] < 0.05) | (points[:, 0] > WIDE - 0.05)
         hits = sum(_near(box, points).sum() for box in boxes) + 3 * outside.sum()
-        return float(hits) + abs(bend)
+        return float(hits) + abs(link)
 
-    return min(BENDS, key=met)
+    return min(CURVATURES, key=met)
 
 
 def _near(box: FancyBboxPatch, points: np.ndarray) -> np.ndarray:
@@ -185,7 +185,7 @@ def _arrow(
     boxes: Mapping[str, FancyBboxPatch],
     cause: str,
     effect: str,
-    bend: float,
+    link: float,
     share: float,
 ) -> None:
     ax.add_patch(
@@ -196,7 +196,7 @@ def _arrow(
             patchB=boxes[effect],
             shrinkA=0.0,
             shrinkB=1.0,
-            connectionstyle=f"arc3,rad={bend}",
+            connectionstyle=f"arc3,rad={link}",
             arrowstyle="-|>,head_length=4,head_width=2.2",
             color=to_hex(STROKES(share)),
             linewidth=1.2,

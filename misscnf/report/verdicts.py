@@ -202,10 +202,10 @@ def held_out_sentence(model: MissCNF) -> str:
             return "Networks, as the settings ask; they were not compared with linear mechanisms."
         means = f"Curves for {listed(model.curves_)}" if model.curves_ else "Linear mechanisms"
         return f"{means}: too few rows could be held out to justify a network."
-    gain, error = model.comparison_["gain"], model.comparison_["standard_error"]
+    gain, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]
     numbers = f"{_nats(gain)} ± {_nats(error)} nats a row on rows that were left out"
-    bent = {"Curves": model.curves_, "Networks": model.networks_}
-    means = " ".join(f"{what} for {listed(names)}." for what, names in bent.items() if names)
+    nonlinear = {"Curves": model.curves_, "Networks": model.networks_}
+    means = " ".join(f"{what} for {listed(names)}." for what, names in nonlinear.items() if names)
     if means:
         means += f" Networks gain {numbers} over lines."
     else:
@@ -219,7 +219,7 @@ def _noise_sentences(model: MissCNF) -> list[str]:
         "network scale": "Noise whose scale depends on the parents",
         "spline noise": "Noise of a shape of its own",
     }
-    nodes = {what: [name for name, rung in model.rungs_.items() if what in rung] for what in told}
+    nodes = {what: [name for name, form in model.forms_.items() if what in form] for what in told}
     return [f"{told[what]}: {listed(names)}." for what, names in nodes.items() if names]
 
 

@@ -19,7 +19,7 @@ SETTINGS = {
     "compare_linear": False,
     # Gentle steps, whatever the preset's are: a scale network is held against its law here.
     "epochs": 30,
-    "shown_share": 0.0,
+    "complete_family_share": 0.0,
     "batch": 2048,
     "learning_rate": 2e-3,
 }

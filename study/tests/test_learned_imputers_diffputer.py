@@ -67,10 +67,10 @@ def test_denoiser_is_as_large_as_the_authors():
 
 
 def test_waves_of_the_noise():
-    (waves,) = network(width=4)._waves(torch.tensor(0.3))
+    (basis_functions,) = network(width=4)._basis_functions(torch.tensor(0.3))
     slow = 10_000.0**-0.5
     expected = [math.sin(0.3), math.sin(0.3 * slow), math.cos(0.3), math.cos(0.3 * slow)]
-    assert waves.tolist() == pytest.approx(expected)
+    assert basis_functions.tolist() == pytest.approx(expected)
 
 
 def test_a_noise_for_each_row_or_one_for_all():

@@ -61,8 +61,8 @@ def test_however_far_out_a_bent_value_stays_between_its_ends(unit):
 
 def test_room_is_open_at_its_ends():
     x = torch.tensor([-1.0, 0.0, 0.5, 1.0, 2.0, math.inf, math.nan], dtype=torch.float64)
-    assert Unit(bend="log").holds(x).tolist() == [False, False, True, True, True, False, False]
-    assert Unit(bend="logit").holds(x).tolist() == [False, False, True, *[False] * 4]
+    assert Unit(link="log").holds(x).tolist() == [False, False, True, True, True, False, False]
+    assert Unit(link="logit").holds(x).tolist() == [False, False, True, *[False] * 4]
     assert Unit().holds(x).tolist() == [True] * 5 + [False] * 2
 
 
@@ -73,8 +73,8 @@ def test_units_survive_json(unit):
 BAD = {
     "scale": {"scale": 0.0},
     "infinite": {"location": math.inf},
-    "bend": {"bend": "sqrt"},
-    "ends": {"bend": "logit", "low": 2.0},
+    "link": {"link": "sqrt"},
+    "ends": {"link": "logit", "low": 2.0},
 }
 
 
@@ -107,9 +107,9 @@ def test_a_line_on_a_log_scale_is_a_lognormal_law():
 
 
 def test_a_line_with_a_bent_parent_is_none():
-    bent = Rescaled(line(0.0, [1.0], 1.0), Unit(), [Unit(bend="log")])
-    assert bent.linear_form() is None
-    at = bent.log_prob(torch.tensor([1.0]), torch.tensor([[math.e]]))
+    linked = Rescaled(line(0.0, [1.0], 1.0), Unit(), [Unit(link="log")])
+    assert linked.linear_form() is None
+    at = linked.log_prob(torch.tensor([1.0]), torch.tensor([[math.e]]))
     torch.testing.assert_close(at, Normal(1.0, 1.0).log_prob(torch.tensor([1.0])))
 
 
@@ -122,7 +122,7 @@ def test_a_line_in_plain_units_is_one():
 
 
 def test_what_a_unit_has_no_room_for_has_density_zero_and_no_nan():
-    rescaled = Rescaled(line(0.0, [], 1.0), Unit(bend="logit"), [])
+    rescaled = Rescaled(line(0.0, [], 1.0), Unit(link="logit"), [])
     x = torch.tensor([-0.1, 0.0, 0.5, 1.0, 7.0], dtype=torch.float64)
     found = rescaled.log_prob(x, torch.zeros(5, 0))
     assert found.isneginf().tolist() == [True, True, False, True, True]

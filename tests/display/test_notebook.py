@@ -51,7 +51,7 @@ def test_a_trained_model_shows_its_gain(df):
     settings = {"epochs": 1}
     trained = MissCNF(GRAPH, progress=False, settings=settings).fit(df)
     words = text_of(trained._repr_html_())
-    gain = trained.comparison_["gain"]
+    gain = trained.comparison_["elpd_difference"]
     assert f"{gain:.4f} ±" in words
     assert "nats a row" in words
 

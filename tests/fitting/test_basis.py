@@ -40,9 +40,10 @@ def fitted(form, **options):
 @pytest.mark.parametrize(("least", "share"), [(1e-5, 0.002), (0.05, 0.05)])
 @pytest.mark.parametrize("form", FORMS)
 def test_the_curve_is_the_mean_of_the_exact_process(form, least, share, slope, monkeypatch):
-    """With the same length scales, amplitude and noise, and a line that is as good as free. Waves
-    of which rows know next to nothing matter next to nothing, in the middle nine tenths of them:
-    in units of the noise there, a five-hundredth with almost all waves, a twentieth with those
+    """With the same length scales, amplitude and noise, and a line that is as good as free. Basis
+    functions of which rows know next to nothing matter next to nothing, in the middle nine tenths
+    of them: in units of the noise there, a five-hundredth with almost all basis functions, a
+    twentieth with those
     kept."""
     monkeypatch.setattr(basis_home, "BEYOND", 0)  # an exact process does not go on straight
     monkeypatch.setattr(basis_home, "LEAST_INFORMATION", least)
@@ -69,8 +70,8 @@ def test_with_all_rows_as_centres_the_evidence_is_that_of_the_process(form):
     theta = torch.tensor([0.7, *[0.9] * features, *[0.5] * features, 0.3]).log()
     prior = evidence_home.Prior(theta, features)
     line, products = evidence_home.line_of(x), evidence_home.products_of(x, x) * prior.spreads()
-    bumps = prior.amplitude**2 * evidence_home.bumps_of(x, x, prior.reach)
-    covariance = 9.0 * line @ line.T + bumps + products @ products.T
+    radial = prior.amplitude**2 * evidence_home.radial_basis_of(x, x, prior.length_scale)
+    covariance = 9.0 * line @ line.T + radial + products @ products.T
     covariance = covariance + (prior.noise * scale).square().diag()
     law = torch.distributions.MultivariateNormal(torch.zeros(len(y)), covariance)
     wanted = -law.log_prob(y) - 0.5 * len(y) * np.log(2 * np.pi)
@@ -84,13 +85,15 @@ def test_every_wave_is_as_steep_and_apart_from_the_line(form):
     """In units of its own error: information of rows and prior together is N for every weight."""
     basis, curve, x, _ = fitted(form)
     with torch.no_grad():
-        waves = curve.mean.curve.waves(x)
-    information = waves.T @ waves / basis.noise**2 + basis.stiffness.diag()
+        basis_functions = curve.mean.curve.basis_functions(x)
+    information = (
+        basis_functions.T @ basis_functions / basis.noise**2 + basis.prior_precision.diag()
+    )
     torch.testing.assert_close(
         information / len(x), torch.eye(len(information)), atol=1e-6, rtol=0
     )
     line = torch.cat([torch.ones(len(x), 1), x], 1)
-    assert float((line.T @ waves).abs().max()) < 1e-6 * len(x)
+    assert float((line.T @ basis_functions).abs().max()) < 1e-6 * len(x)
 
 
 def test_a_curve_beats_a_line_by_what_it_says_and_spends_little():

@@ -6,7 +6,7 @@ from oracles import gaussian_total
 
 from misscnf.data.domains import Domain
 from misscnf.draws import derive_generator
-from misscnf.fitting.completions import Particles
+from misscnf.fitting.completions import Completions
 from misscnf.fitting.settings import Shape
 from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Plan
@@ -65,10 +65,10 @@ def test_the_ratio_of_likelihoods_is_that_of_the_closed_form(by):
     other = moved(fit, by)
     observed = holes(300, 4)
     values = fit.generate(torch.randn(300, 4, generator=derive_generator(2, "rows"))).detach()
-    particles = Particles.draw(fit, values, observed, 4096, derive_generator(3, "particles"))
+    completions = Completions.draw(fit, values, observed, 4096, derive_generator(3, "particles"))
     rows = torch.arange(300)
     found, base = (
-        particles.log_prob(rows, log_factor(model)).detach()[0] for model in (other, fit)
+        completions.log_prob(rows, log_factor(model)).detach()[0] for model in (other, fit)
     )
     wanted = exact(other, values, observed) - exact(fit, values, observed)
     assert (found - base - wanted).abs().max() < 0.03
@@ -86,9 +86,9 @@ def test_hidden_discrete_nodes_move_too():
     other = moved(fit, 0.1)
     values = fit.generate(torch.randn(200, 3, generator=derive_generator(2, "rows"))).detach()
     observed = torch.tensor([True, False, True]).expand(200, 3)
-    particles = Particles.draw(fit, values, observed, 2048, derive_generator(3, "particles"))
+    completions = Completions.draw(fit, values, observed, 2048, derive_generator(3, "particles"))
     found, base = (
-        particles.log_prob(torch.arange(200), log_factor(model)).detach()[0]
+        completions.log_prob(torch.arange(200), log_factor(model)).detach()[0]
         for model in (other, fit)
     )
     wanted = exact(other, values, observed) - exact(fit, values, observed)
@@ -101,11 +101,11 @@ def test_the_gradient_at_the_fit_is_fishers():
     fit = linear(0)
     observed = holes(400, 4)
     values = fit.generate(torch.randn(400, 4, generator=derive_generator(2, "rows"))).detach()
-    particles = Particles.draw(fit, values, observed, 4096, derive_generator(3, "particles"))
+    completions = Completions.draw(fit, values, observed, 4096, derive_generator(3, "particles"))
     rows = torch.arange(400)
     gradients = []
     for total in (
-        lambda: particles.log_prob(rows, log_factor(fit)).sum(),
+        lambda: completions.log_prob(rows, log_factor(fit)).sum(),
         lambda: gaussian_total(fit, values, observed),
     ):
         fit.zero_grad()
@@ -119,11 +119,11 @@ def test_rows_are_independent_of_their_company():
     fit = linear(0)
     observed = holes(60, 4)
     values = fit.generate(torch.randn(60, 4, generator=derive_generator(2, "rows"))).detach()
-    particles = Particles.draw(fit, values, observed, 8, derive_generator(3, "particles"))
+    completions = Completions.draw(fit, values, observed, 8, derive_generator(3, "particles"))
     other = moved(fit, 0.1)
-    whole = particles.log_prob(torch.arange(60), log_factor(other))
+    whole = completions.log_prob(torch.arange(60), log_factor(other))
     some = torch.tensor([41, 3, 17])
-    assert torch.allclose(particles.log_prob(some, log_factor(other)), whole[:, some])
+    assert torch.allclose(completions.log_prob(some, log_factor(other)), whole[:, some])
 
 
 def test_alike_completions_are_evaluated_once():
@@ -132,8 +132,8 @@ def test_alike_completions_are_evaluated_once():
     fit = moved(Shape(hidden=()).build_model(graph, domains).double(), 0.7, seed=8)
     values = fit.generate(torch.randn(50, 3, generator=derive_generator(2, "rows"))).detach()
     observed = torch.tensor([True, False, True]).expand(50, 3)
-    particles = Particles.draw(fit, values, observed, 16, derive_generator(3, "particles"))
-    cells = particles.families(torch.arange(50)).nodes
+    completions = Completions.draw(fit, values, observed, 16, derive_generator(3, "particles"))
+    cells = completions.families(torch.arange(50)).nodes
     assert len(cells[2].own) <= 100  # two values of b, sixteen completions
-    assert torch.equal(cells[1].own[cells[1].place], particles.completed[:, :, 1])
-    assert torch.equal(cells[2].parents[cells[2].place][..., 0], particles.completed[:, :, 1])
+    assert torch.equal(cells[1].own[cells[1].place], completions.completed[:, :, 1])
+    assert torch.equal(cells[2].parents[cells[2].place][..., 0], completions.completed[:, :, 1])

@@ -10,8 +10,8 @@ import torch
 import misscnf.fitting.select.crossfit as crossfit_home
 from misscnf import MissCNF
 from misscnf.draws import derive_generator
-from misscnf.fitting.completions import Particles
-from misscnf.fitting.elpd import Gain
+from misscnf.fitting.completions import Completions
+from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.select.crossfit import CrossFit, Folds, cross_fit, some_rows
 from misscnf.fitting.select.forms import build_model
 from misscnf.fitting.settings import preset_settings
@@ -48,15 +48,15 @@ def crossed(model):
     rows, domains = model._table, model.schema_.domains
     pair = rows.values, rows.observed
     line = fit_line(model.graph_, domains, *pair).model
-    particles = Particles.draw(line, *pair, 16, derive_generator(0, "rows"))
-    folds = Folds.of(len(particles), seed=0)
-    lines = maximise_lines(line, particles, folds.weights())
+    completions = Completions.draw(line, *pair, 16, derive_generator(0, "rows"))
+    folds = Folds.of(len(completions), seed=0)
+    lines = maximise_lines(line, completions, folds.weights())
     starts = [
         build_model(model.graph_, domains, SETTINGS.shape, its_line, seed)
         for seed, its_line in enumerate(lines)
     ]
     every = frozenset({1, 2, 3})
-    return cross_fit(particles, folds, starts, lines, every, SETTINGS, seed=0)
+    return cross_fit(completions, folds, starts, lines, every, SETTINGS, seed=0)
 
 
 def test_folds_deal_every_row_out_once():
@@ -81,26 +81,26 @@ def test_the_curve_earns_a_network_and_the_lines_do_not(model):
         "d": False,
     }
     nodes = model.comparison_["nodes"]
-    assert nodes["b"]["gain"] > 0.1
-    assert nodes["b"]["gain"] > 5 * nodes["b"]["standard_error"]
-    assert model.comparison_["gain"] == pytest.approx(nodes["b"]["gain"])
+    assert nodes["b"]["elpd_difference"] > 0.1
+    assert nodes["b"]["elpd_difference"] > 5 * nodes["b"]["standard_error"]
+    assert model.comparison_["elpd_difference"] == pytest.approx(nodes["b"]["elpd_difference"])
 
 
 def test_gains_by_node_add_up_along_a_path(crossed):
     """From no network to all of them, one node after another: the total, to rounding."""
     nodes, before, total = sorted(crossed.candidates), frozenset(), 0.0
     for node in nodes:
-        total += crossed.gain(before | {node}, before).mean
+        total += crossed.elpd_difference(before | {node}, before).mean
         before |= {node}
-    assert total == pytest.approx(crossed.gain(crossed.candidates, frozenset()).mean)
-    assert crossed.gain(before, before) == Gain(0.0, 0.0)
+    assert total == pytest.approx(crossed.elpd_difference(crossed.candidates, frozenset()).mean)
+    assert crossed.elpd_difference(before, before) == ElpdDifference(0.0, 0.0)
 
 
 def test_a_row_is_judged_by_the_fold_that_left_it_out(crossed):
     folds = Folds.of(600, seed=0)
     whole = crossed.log_prob(frozenset())
     swapped = CrossFit.__new__(CrossFit)
-    swapped.particles, swapped._parts = crossed.particles, [crossed._parts[0]]
+    swapped.completions, swapped._parts = crossed.completions, [crossed._parts[0]]
     alone = swapped.log_prob(frozenset())
     mine = folds.fold == 0
     assert torch.equal(alone[mine], whole[mine])

@@ -12,7 +12,7 @@ import misscnf.fitting.train.loop as loop_home
 from misscnf import MissCNF
 from misscnf.cli.fit import chosen_sentence
 from misscnf.data.domains import CONTINUOUS
-from misscnf.fitting.elpd import Gain
+from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.fit import fit_model
 from misscnf.fitting.replicates import replicate_fit
 from misscnf.fitting.select.curves import choose_curves
@@ -47,8 +47,8 @@ def pair(df):
 
 def choose(df, networks=()):
     """The curves, where networks beat the line at some nodes by far."""
-    gains = {node: Gain(10.0, 1.0) for node in networks}
-    return choose_curves(GRAPH, (CONTINUOUS,) * 3, pair(df), gains, SETTINGS, 0)[0]
+    elpd_differences = {node: ElpdDifference(10.0, 1.0) for node in networks}
+    return choose_curves(GRAPH, (CONTINUOUS,) * 3, pair(df), elpd_differences, SETTINGS, 0)[0]
 
 
 def test_what_bends_gets_a_curve_and_a_line_does_not():
@@ -81,9 +81,9 @@ def test_one_that_beats_the_line_alone_has_to_do_so_more_clearly(
     """Standard errors of curve and network over the line; None if no network was tried, 0 if none
     was chosen. Where both are, the network does not beat the curve. Few rows are poor
     witnesses."""
-    monkeypatch.setattr(curves_home, "_curve_gain", lambda *_: Gain(curve, 1.0))
-    monkeypatch.setattr(curves_home, "_network_gain", lambda *_: Gain(0.0, 1.0))
-    networks = None if network is None else {1: Gain(network, 1.0)} if network else {}
+    monkeypatch.setattr(curves_home, "_curve_elpd", lambda *_: ElpdDifference(curve, 1.0))
+    monkeypatch.setattr(curves_home, "_network_elpd", lambda *_: ElpdDifference(0.0, 1.0))
+    networks = None if network is None else {1: ElpdDifference(network, 1.0)} if network else {}
     for rows, wanted in ((1000, chosen), (300, of_few_rows)):
         df = table(rows)
         df["c"] = np.nan  # so that b alone is asked
@@ -120,7 +120,7 @@ def model():
 
 
 def test_a_curve_settles_on_what_rows_show_and_is_saved(model, tmp_path):
-    assert model.rungs_ == {"a": "line", "b": "curve", "c": "line"}
+    assert model.forms_ == {"a": "line", "b": "curve", "c": "line"}
     assert model.curves_ == ("b",)
     assert model.networks_ == ()
     assert len(model.history_) == 1  # nothing is trained
@@ -149,8 +149,8 @@ def test_an_interrupted_fit_of_a_curve_and_a_network_ends_in_the_same_bits(tmp_p
         fitted(checkpoint=tmp_path, watch=stop)
     assert (tmp_path / "network" / "state.json").exists()
     whole, resumed = fitted(), fitted(checkpoint=tmp_path)
-    assert whole.rungs[1].curve
-    assert whole.rungs[2].mean
+    assert whole.forms[1].curve
+    assert whole.forms[2].mean
     assert len(resumed.history) == len(whole.history)
     for name, tensor in whole.model.state_dict().items():
         assert torch.equal(tensor, resumed.model.state_dict()[name]), name
@@ -175,8 +175,8 @@ def test_an_interrupted_scale_beside_a_curve_ends_in_the_same_bits(tmp_path, mon
     with pytest.raises(KeyboardInterrupt):
         fitted(checkpoint=tmp_path, watch=stop)
     whole, resumed = fitted(), fitted(checkpoint=tmp_path)
-    assert whole.rungs[1].curve
-    assert whole.rungs[1].scale
+    assert whole.forms[1].curve
+    assert whole.forms[1].scale
     assert len(resumed.history) == len(whole.history) == 1 + 5 + 3  # settled, noise, scale
     for name, tensor in whole.model.state_dict().items():
         assert torch.equal(tensor, resumed.model.state_dict()[name]), name

@@ -9,8 +9,8 @@ import torch
 
 from misscnf import MissCNF
 from misscnf.data.domains import CONTINUOUS
-from misscnf.fitting.completions import Particles
-from misscnf.fitting.elpd import Gain
+from misscnf.fitting.completions import Completions
+from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.settings import Shape, preset_settings
 from misscnf.fitting.train.ensemble import Training
 from misscnf.graph import CausalGraph
@@ -41,10 +41,10 @@ def parameters(model):
 
 
 def test_a_gain_in_standard_errors():
-    assert Gain.of(torch.tensor([1.0, 3.0])).ratio == pytest.approx(2.0)
-    assert Gain.of(torch.zeros(5)).ratio == 0.0
-    assert Gain.of(torch.ones(5)).ratio == math.inf
-    assert Gain.of(torch.ones(1)).ratio == 0.0  # one row is no evidence
+    assert ElpdDifference.of(torch.tensor([1.0, 3.0])).ratio == pytest.approx(2.0)
+    assert ElpdDifference.of(torch.zeros(5)).ratio == 0.0
+    assert ElpdDifference.of(torch.ones(5)).ratio == math.inf
+    assert ElpdDifference.of(torch.ones(1)).ratio == 0.0  # one row is no evidence
 
 
 def test_the_last_epoch_is_kept_though_another_was_better_by_luck():
@@ -59,8 +59,10 @@ def test_the_last_epoch_is_kept_though_another_was_better_by_luck():
 def test_an_earlier_epoch_is_kept_where_the_last_clearly_bends_to_its_rows():
     train, held_out = chance(60, 0), chance(2000, 1)
     model, last = fit(train, held_out), fit(train, held_out, keep_best=False)
-    gain = Gain.of(torch.tensor((model.log_prob(held_out) - last.log_prob(held_out)).to_numpy()))
-    assert gain.ratio > 3.0
+    elpd_difference = ElpdDifference.of(
+        torch.tensor((model.log_prob(held_out) - last.log_prob(held_out)).to_numpy())
+    )
+    assert elpd_difference.ratio > 3.0
     assert model.history_.kept.idxmax() == model.history_.validation.idxmax()
     assert model.history_.validation.max() == pytest.approx(
         model.log_prob(held_out).mean(), abs=1e-3
@@ -75,11 +77,11 @@ def test_each_replicate_keeps_its_own_epoch():
         model.initialise(torch.Generator().manual_seed(0))
     table = torch.tensor(chance(2040, 2).to_numpy())
     generator = torch.Generator().manual_seed(0)
-    particles = Particles.draw(models[0], table, torch.ones_like(table).bool(), 1, generator)
+    completions = Completions.draw(models[0], table, torch.ones_like(table).bool(), 1, generator)
     rows = torch.arange(2040).split([40, 2000])
     weights = torch.ones(2, 2040, dtype=torch.float64)
     weights[1, 40:] = 0.0
-    training = Training(models, particles, rows, weights, settings, seed=0)
+    training = Training(models, completions, rows, weights, settings, seed=0)
     training.run()
     best, last = (
         torch.cat([tensor.flatten(1) for tensor in of[1].values()], 1)

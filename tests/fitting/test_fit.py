@@ -20,7 +20,11 @@ from misscnf.data.domains import CONTINUOUS
 from misscnf.draws import derive_generator
 from misscnf.fitting import PRESETS, Settings, Shape, preset_settings
 from misscnf.fitting.threads import one_thread
-from misscnf.fitting.train.objective import fisher_gradient, pathwise_gradient, shown_gradient
+from misscnf.fitting.train.objective import (
+    complete_family_gradient,
+    fisher_gradient,
+    pathwise_gradient,
+)
 from misscnf.fitting.train.schedule import OneCycle, Plateau
 from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Plan
@@ -54,8 +58,8 @@ def exact_gradient(model, values, plan):
     """Back-propagates the closed form."""
     model.zero_grad()
     log_prob = free_log_prob(model, values, plan).sum()
-    for block in integrate(model, values, plan.components(), Effort(), derive_generator(0)):
-        log_prob = log_prob + block.log_integral().sum()
+    for integral in integrate(model, values, plan.components(), Effort(), derive_generator(0)):
+        log_prob = log_prob + integral.log_integral().sum()
     (-log_prob / len(values)).backward()
     return gradient_vector(model)
 
@@ -84,7 +88,7 @@ def test_fisher_gradient_by_draws_is_nearly_that_of_the_closed_form():
     plan = Plan.make(GRAPH, observed)
     exact = exact_gradient(model, values, plan)
     model.zero_grad()
-    effort = Effort(draws=512, effective=256, closed_form=False)
+    effort = Effort(draws=512, least_effective=256, closed_form=False)
     fisher_gradient(model, values, plan, effort, 2000, derive_generator(1))
     assert (gradient_vector(model) - exact).norm() < 0.02 * exact.norm()
 
@@ -105,7 +109,7 @@ def test_fisher_gradient_of_complete_rows_is_exact_and_needs_no_draws():
 def test_shown_gradient_is_that_of_the_families_without_holes():
     model = model_of(Shape(hidden=(8,)), scale=0.3)
     values, observed = incomplete_rows()
-    shown_gradient(model, values, Plan.make(GRAPH, observed), range(4))
+    complete_family_gradient(model, values, Plan.make(GRAPH, observed), range(4))
     found = gradient_vector(model).clone()
     model.zero_grad()
     total = torch.zeros(())
@@ -122,7 +126,7 @@ def test_a_family_that_no_row_shows_keeps_its_start():
     model = model_of(Shape(hidden=(8,)), scale=0.3)
     values, observed = incomplete_rows()
     observed[:, 3] &= ~observed[:, 2]  # c and d are never seen together
-    shown_gradient(model, values, Plan.make(GRAPH, observed), range(4))
+    complete_family_gradient(model, values, Plan.make(GRAPH, observed), range(4))
     assert moved(model) == [True, True, True, False]
 
 
@@ -133,7 +137,7 @@ def moved(model):
 def test_shown_gradient_is_of_the_nodes_that_are_asked_for():
     model = model_of(Shape(hidden=(8,)), scale=0.3)
     values, observed = incomplete_rows()
-    shown_gradient(model, values, Plan.make(GRAPH, observed), {1, 3})
+    complete_family_gradient(model, values, Plan.make(GRAPH, observed), {1, 3})
     assert moved(model) == [False, True, False, True]
 
 
@@ -305,8 +309,8 @@ def test_auto_costs_little_on_linear_data_and_finds_the_curves():
         models[name] = MissCNF(world.graph, settings={"epochs": 15}, progress=False).fit(df)
         line = MissCNF(world.graph, "linear", progress=False).fit(df)
         fresh = world.sample(10_000, 1)
-        gain = models[name].score(fresh) - line.score(fresh)
-        assert gain > (-0.0018 if name == "chain_lin" else 0.1)
+        elpd_difference = models[name].score(fresh) - line.score(fresh)
+        assert elpd_difference > (-0.0018 if name == "chain_lin" else 0.1)
     assert models["chain_nlin"].curves_ == ("x2", "x3")
     assert models["chain_nlin"].networks_ == ()
 

@@ -1,4 +1,4 @@
-"""How rich each node is: rungs, what starts from what, and noise that earns more than a bell."""
+"""How rich each node is: forms, what starts from what, and noise that earns more than a bell."""
 
 import numpy as np
 import pandas as pd
@@ -7,9 +7,9 @@ import torch
 
 from misscnf import MissCNF
 from misscnf.data.domains import CONTINUOUS, Domain
-from misscnf.fitting.completions import Particles
+from misscnf.fitting.completions import Completions
 from misscnf.fitting.fit import Fitted
-from misscnf.fitting.select.forms import SCALE_HIDDEN, Rung, build_model, choose_noise
+from misscnf.fitting.select.forms import SCALE_HIDDEN, Form, build_model, choose_noise
 from misscnf.fitting.select.noise import noise_p_values
 from misscnf.fitting.settings import Shape, preset_settings
 from misscnf.graph import CausalGraph
@@ -37,23 +37,23 @@ def model():
 
 
 @pytest.mark.parametrize(
-    ("rung", "name", "made"),
+    ("form", "name", "made"),
     [
-        (Rung(), "line", Gaussian(1)),
-        (Rung(mean=True), "network", Gaussian(1, (8,))),
-        (Rung(scale=True), "line, network scale", Gaussian(1, (), SCALE_HIDDEN)),
-        (Rung(mean=True, noise=True), "network, spline noise", Spline(1, (8,))),
+        (Form(), "line", Gaussian(1)),
+        (Form(mean=True), "network", Gaussian(1, (8,))),
+        (Form(scale=True), "line, network scale", Gaussian(1, (), SCALE_HIDDEN)),
+        (Form(mean=True, noise=True), "network, spline noise", Spline(1, (8,))),
     ],
 )
-def test_a_rung_is_a_shape_with_a_name(rung, name, made):
-    found = rung.shape(FULL).build([CONTINUOUS])
-    assert rung.name == name
+def test_a_rung_is_a_shape_with_a_name(form, name, made):
+    found = form.shape(FULL).build([CONTINUOUS])
+    assert form.name == name
     assert type(found) is type(made)
     assert found.spec() == made.spec()
 
 
 def test_discrete_nodes_have_no_scale_and_no_spline():
-    found = Rung(mean=True).shape(FULL).build([CONTINUOUS], Domain("binary", levels=2))
+    found = Form(mean=True).shape(FULL).build([CONTINUOUS], Domain("binary", levels=2))
     assert isinstance(found, Ordinal)
 
 
@@ -63,8 +63,8 @@ def test_a_richer_model_starts_as_the_one_it_refines():
     plain = build_model(graph, domains, FULL, seed=1)
     with torch.no_grad():
         plain.mechanism(1).mean.last.normal_(generator=torch.Generator().manual_seed(0))
-    rungs = [Rung(noise=True), Rung(mean=True, scale=True, noise=True)]
-    rich = build_model(graph, domains, [rung.shape(FULL) for rung in rungs], plain, seed=2)
+    forms = [Form(noise=True), Form(mean=True, scale=True, noise=True)]
+    rich = build_model(graph, domains, [form.shape(FULL) for form in forms], plain, seed=2)
     x = torch.randn(50, 2, generator=torch.Generator().manual_seed(3))
     for node in range(2):
         one, two = (
@@ -74,11 +74,11 @@ def test_a_richer_model_starts_as_the_one_it_refines():
 
 
 def test_odd_noise_earns_its_rung_and_normal_noise_does_not(model):
-    rungs = model.rungs_
-    assert "spline noise" in rungs["a"]
-    assert "network scale" in rungs["b"]
-    assert "spline noise" in rungs["c"]
-    assert rungs["d"] == "line"
+    forms = model.forms_
+    assert "spline noise" in forms["a"]
+    assert "network scale" in forms["b"]
+    assert "spline noise" in forms["c"]
+    assert forms["d"] == "line"
 
 
 def test_a_right_fit_asks_for_nothing():
@@ -104,8 +104,8 @@ def test_noise_that_no_row_shows_earns_nothing():
     line = build_model(graph, [CONTINUOUS] * 2, Shape(hidden=())).double()
     line.mechanism(1).set_line(0.0, [1.0], 0.2)
     rows = torch.tensor(np.stack([a, b], 1)), observed
-    particles = Particles.draw(line, *rows, 8, torch.Generator().manual_seed(0))
-    assert noise_p_values(line, particles)[0] < 1e-6  # it looks odd
+    completions = Completions.draw(line, *rows, 8, torch.Generator().manual_seed(0))
+    assert noise_p_values(line, completions)[0] < 1e-6  # it looks odd
     assert 0 not in choose_noise(line, [CONTINUOUS] * 2, rows, settings, seed=0)
 
 
@@ -125,11 +125,13 @@ def test_asking_about_noise_leaves_the_fit_as_it_is():
 def test_rich_noise_predicts_better_and_survives_a_save(model, tmp_path):
     new = table(seed=1)
     gaussian = MissCNF(GRAPH, kinds="continuous", preset="linear", progress=False).fit(table())
-    gain = (model.log_prob(new) - gaussian.log_prob(new)).clip(-5, 5)  # a bell misses by far
-    assert gain.mean() > 5 * gain.std() / len(gain) ** 0.5
+    elpd_difference = (model.log_prob(new) - gaussian.log_prob(new)).clip(
+        -5, 5
+    )  # a bell misses by far
+    assert elpd_difference.mean() > 5 * elpd_difference.std() / len(elpd_difference) ** 0.5
     model.save(tmp_path / "m")
     loaded = MissCNF.load(tmp_path / "m")
-    assert loaded.rungs_ == model.rungs_
+    assert loaded.forms_ == model.forms_
     pd.testing.assert_frame_equal(loaded.sample(20), model.sample(20))
 
 
@@ -145,7 +147,7 @@ def test_epochs_of_both_trainings_are_counted_on(model):
 
 
 def test_linear_means_no_rung_at_all():
-    assert Fitted(None, [], (Rung(), Rung())).chosen == "linear"
-    assert Fitted(None, [], (Rung(), Rung(noise=True))).chosen == "network"
-    assert Fitted(None, [], (Rung(), Rung(curve=(7, 1, 4)))).chosen == "curve"
-    assert Fitted(None, [], (Rung(mean=True), Rung(curve=(7, 1, 4)))).chosen == "network"
+    assert Fitted(None, [], (Form(), Form())).chosen == "linear"
+    assert Fitted(None, [], (Form(), Form(noise=True))).chosen == "network"
+    assert Fitted(None, [], (Form(), Form(curve=(7, 1, 4)))).chosen == "curve"
+    assert Fitted(None, [], (Form(mean=True), Form(curve=(7, 1, 4)))).chosen == "network"

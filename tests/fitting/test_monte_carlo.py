@@ -8,12 +8,12 @@ from torch import nn
 import misscnf.fitting.solve.monte_carlo as settle_home
 from misscnf.data.domains import CONTINUOUS, Domain
 from misscnf.draws import derive_generator
-from misscnf.fitting.completions import Particles
+from misscnf.fitting.completions import Completions
 from misscnf.fitting.smooth.basis import find_basis, fit_curve
 from misscnf.fitting.solve.design import coefficients_of
 from misscnf.fitting.solve.generalised_linear import fit_line, linear_model
 from misscnf.fitting.solve.linear import fit_linear
-from misscnf.fitting.solve.monte_carlo import settle
+from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
 from misscnf.fitting.solve.sandwich import measure_information
 from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Plan
@@ -63,7 +63,7 @@ def test_lines_settle_at_the_maximum_of_full_information():
         found.mechanism(2).mean.bias.fill_(1.0)
         found.mechanism(2).log_scale.bias.fill_(1.0)
     assert total_log_prob(found, rows) < best - 500
-    settle(found, rows, 0)
+    maximise_monte_carlo(found, rows, 0)
     assert best - 0.1 < total_log_prob(found, rows) <= best + 1e-6
 
 
@@ -78,7 +78,7 @@ def test_logits_settle_beside_lines():
     best = total_log_prob(found, rows)
     with torch.no_grad():
         next(found.mechanism(1).parameters()).add_(0.5)
-    settle(found, rows, 0)
+    maximise_monte_carlo(found, rows, 0)
     assert total_log_prob(found, rows) == pytest.approx(best, abs=0.1)
 
 
@@ -90,19 +90,19 @@ def test_a_curve_settles_where_likelihood_and_prior_have_no_slope():
     coefficients = sum(part.numel() for part in model.parameters())
     noise = (coefficients / 32) ** 0.5
     assert _slope(model, rows) > 2 * noise
-    settle(model, rows, 0)
+    maximise_monte_carlo(model, rows, 0)
     assert _slope(model, rows) < noise
 
 
 def _slope(model, rows):
     """√(gᵀ A⁻¹ g) of the gradient g of likelihood and prior and the information A."""
-    particles = Particles.draw(model, *rows, 512, derive_generator(1, "slope"))
-    information = measure_information(model, particles)
+    completions = Completions.draw(model, *rows, 512, derive_generator(1, "slope"))
+    information = measure_information(model, completions)
     gradient, matrix = information.scores.sum(0), information.matrix.clone()
     curve = model.mechanism(1).mean.curve
     places = [i for i, name in enumerate(information.names) if "curve" in name]
-    gradient[places] -= (curve.stiffness * curve.weight[0]).detach()
-    matrix[places, places] += curve.stiffness
+    gradient[places] -= (curve.prior_precision * curve.weight[0]).detach()
+    matrix[places, places] += curve.prior_precision
     return float((gradient @ torch.linalg.solve(matrix, gradient)).sqrt())
 
 
@@ -111,7 +111,7 @@ def test_without_holes_a_solved_curve_stays():
     model = bent(rows)
     x = rows[0][:, :1]
     before = model.mechanism(1).mean(x).detach()
-    assert settle(model, rows, 0) == 1
+    assert maximise_monte_carlo(model, rows, 0) == 1
     moved = model.mechanism(1).mean(x).detach() - before
     assert float(moved.abs().max()) < 1e-3 * 0.5  # of the noise
 
@@ -123,7 +123,7 @@ def test_networks_stay_and_lines_beside_them_move():
     network.initialise(derive_generator(0, "network"))
     model = StructuralModel(GRAPH, [model.mechanism(0), network, model.mechanism(2)])
     before = [nn.utils.parameters_to_vector(model.mechanism(i).parameters()) for i in (1, 2)]
-    settle(model, rows, 0)
+    maximise_monte_carlo(model, rows, 0)
     after = [nn.utils.parameters_to_vector(model.mechanism(i).parameters()) for i in (1, 2)]
     assert torch.equal(before[0], after[0])
     assert not torch.equal(before[1], after[1])
@@ -139,7 +139,7 @@ def test_a_scale_network_weighs_the_rows_of_its_mean_and_stays():
     line = linear_model(GRAPH, fit_linear(GRAPH, *rows))
     model = StructuralModel(GRAPH, [line.mechanism(0), law, line.mechanism(2)])
     scale = nn.utils.parameters_to_vector(law.log_scale.parameters())
-    settle(model, rows, 0)
+    maximise_monte_carlo(model, rows, 0)
     assert torch.equal(nn.utils.parameters_to_vector(law.log_scale.parameters()), scale)
     deviation = torch.exp(law.location_and_log_scale(a[:, None])[1].detach())
     assert float(deviation.max() / deviation.min()) > 3  # so that weights matter
@@ -151,8 +151,8 @@ def test_a_scale_network_weighs_the_rows_of_its_mean_and_stays():
 def test_same_seed_same_bits_and_who_looks_on_sees_every_round():
     rows, seen = table(np.square), []
     first, second = bent(rows), bent(rows)
-    rounds = settle(first, rows, 0, lambda *progress: seen.append(progress))
-    settle(second, rows, 0)
+    rounds = maximise_monte_carlo(first, rows, 0, lambda *progress: seen.append(progress))
+    maximise_monte_carlo(second, rows, 0)
     assert [done for done, _ in seen] == list(range(1, rounds + 1))
     for name, tensor in first.state_dict().items():
         assert torch.equal(tensor, second.state_dict()[name]), name
@@ -177,15 +177,15 @@ def test_a_node_that_its_parent_decides_stays_within_numbers():
     values = rows[0].clone()
     values[:, 1] = values[:, 0]
     model = linear_model(GRAPH, fit_linear(GRAPH, values, rows[1]))
-    settle(model, (values, rows[1]), 0)
+    maximise_monte_carlo(model, (values, rows[1]), 0)
     assert all(parameter.isfinite().all() for parameter in model.parameters())
     assert float(model.mechanism(1).log_scale.bias.detach()) >= np.log(1e-4) - 1e-9
 
 
 def test_what_leaves_the_numbers_behind_leaves_the_model_alone(monkeypatch):
-    monkeypatch.setattr(settle_home, "_climb", lambda families, laws: float("nan"))
+    monkeypatch.setattr(settle_home, "_maximise_completions", lambda families, laws: float("nan"))
     rows = table(np.square)
     model, untouched = bent(rows), bent(rows)
-    settle(model, rows, 0)
+    maximise_monte_carlo(model, rows, 0)
     for name, tensor in untouched.state_dict().items():
         assert torch.equal(tensor, model.state_dict()[name]), name

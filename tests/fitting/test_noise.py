@@ -5,7 +5,7 @@ import torch
 
 from misscnf.data.domains import CONTINUOUS
 from misscnf.draws import derive_generator
-from misscnf.fitting.completions import Particles
+from misscnf.fitting.completions import Completions
 from misscnf.fitting.select.noise import noise_p_values
 from misscnf.fitting.solve.generalised_linear import fit_line
 from misscnf.graph import CausalGraph
@@ -21,8 +21,8 @@ def p_values(noise, rows=1500, lost=0.3, seed=0):
     values = torch.stack([a, b, b + noise(w, b)], 1)
     observed = torch.rand(values.shape, generator=g) >= lost
     line = fit_line(GRAPH, [CONTINUOUS] * 3, values, observed).model
-    particles = Particles.draw(line, values, observed, 8, derive_generator(seed, "rows"))
-    return list(noise_p_values(line, particles).values())
+    completions = Completions.draw(line, values, observed, 8, derive_generator(seed, "rows"))
+    return list(noise_p_values(line, completions).values())
 
 
 def test_normal_noise_raises_few_alarms():
@@ -53,5 +53,5 @@ def test_a_node_that_no_row_says_anything_of_is_not_odd():
     observed = torch.ones_like(values, dtype=torch.bool)
     line = fit_line(GRAPH, [CONTINUOUS] * 3, values, observed).model
     observed[:, 2] = False
-    particles = Particles.draw(line, values, observed, 4, derive_generator(0, "rows"))
-    assert noise_p_values(line, particles)[2] == 1.0
+    completions = Completions.draw(line, values, observed, 4, derive_generator(0, "rows"))
+    assert noise_p_values(line, completions)[2] == 1.0

@@ -11,7 +11,7 @@ from oracles import gaussian_total
 
 from misscnf import MissCNF
 from misscnf.draws import derive_generator
-from misscnf.fitting.completions import Particles
+from misscnf.fitting.completions import Completions
 from misscnf.fitting.replicates import bootstrap_weights, replicate_fit
 from misscnf.fitting.select.forms import build_model
 from misscnf.fitting.settings import preset_settings
@@ -41,7 +41,7 @@ def fitted(df, preset="linear", graph=GRAPH, **settings):
 
 def particles_of(model, count=16):
     rows = model._table
-    return Particles.draw(
+    return Completions.draw(
         model.model_, rows.values, rows.observed, count, derive_generator(0, "particles")
     )
 
@@ -105,11 +105,11 @@ def test_with_holes_the_information_is_the_curvature_of_the_closed_form():
 def test_replicates_spread_as_the_sandwich_says():
     """400 replicates: a spread has a standard error of 3.5 %; 15 % is more than 4 of them."""
     model = fitted(table(share=0.35))
-    particles = particles_of(model, 64)
-    weights = bootstrap_weights(400, len(particles), seed=3)
-    models = one_step_replicates(model.model_, particles, weights)
+    completions = particles_of(model, 64)
+    weights = bootstrap_weights(400, len(completions), seed=3)
+    models = one_step_replicates(model.model_, completions, weights)
     slopes = torch.stack([m.mechanism(2).mean.weight[0] for m in models])
-    found = measure_information(model.model_, particles)
+    found = measure_information(model.model_, completions)
     places = [i for i, name in enumerate(found.names) if name == "2/mechanism.mean.weight"]
     wanted = found.covariance().diag().sqrt()[places]
     assert ((slopes.std(0) / wanted - 1).abs() < 0.15).all()
@@ -142,11 +142,11 @@ def starts(model, count, first=0):
 SETTINGS = preset_settings("auto", epochs=3)
 
 
-def train(particles, models, weights, held_out=40):
+def train(completions, models, weights, held_out=40):
     """Trains models and returns the parameters of each, as one vector."""
-    order = torch.arange(len(particles))
+    order = torch.arange(len(completions))
     rows = order[held_out:], order[:held_out]
-    train_ensemble(models, particles, rows, weights, SETTINGS, seed=0)
+    train_ensemble(models, completions, rows, weights, SETTINGS, seed=0)
     return [torch.cat([p.flatten() for p in m.parameters()]).detach() for m in models]
 
 
@@ -159,24 +159,24 @@ def curved():
 
 
 def test_trained_together_or_alone_is_the_same(curved):
-    weights, particles = bootstrap_weights(3, 400, seed=1), particles_of(curved, 4)
-    together = train(particles, starts(curved, 3), weights)
-    alone = train(particles, starts(curved, 1, first=2), weights[2:])
+    weights, completions = bootstrap_weights(3, 400, seed=1), particles_of(curved, 4)
+    together = train(completions, starts(curved, 3), weights)
+    alone = train(completions, starts(curved, 1, first=2), weights[2:])
     assert torch.allclose(together[2], alone[0], atol=1e-8)
     assert not torch.allclose(together[0], together[2], atol=1e-3)
 
 
 def test_rows_of_weight_zero_do_not_matter(curved):
-    weights, particles = bootstrap_weights(1, 400, seed=1), particles_of(curved, 4)
+    weights, completions = bootstrap_weights(1, 400, seed=1), particles_of(curved, 4)
     weights[:, 100:150] = 0.0
     weights[:, 10:20] = 0.0  # held out
-    other = particles.completed.clone()
+    other = completions.completed.clone()
     other[:, [*range(100, 150), *range(10, 20)]] += 3.0
-    altered = replace(particles, completed=other)
-    same = [train(cells, starts(curved, 1), weights)[0] for cells in (particles, altered)]
+    altered = replace(completions, completed=other)
+    same = [train(cells, starts(curved, 1), weights)[0] for cells in (completions, altered)]
     assert torch.allclose(*same, atol=1e-8)
     weights[:, 100:150] = 1.0
-    felt = [train(cells, starts(curved, 1), weights)[0] for cells in (particles, altered)]
+    felt = [train(cells, starts(curved, 1), weights)[0] for cells in (completions, altered)]
     assert not torch.allclose(*felt, atol=1e-3)
 
 

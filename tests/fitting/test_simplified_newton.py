@@ -4,7 +4,7 @@ import torch
 
 from misscnf.data.domains import CONTINUOUS
 from misscnf.draws import derive_generator
-from misscnf.fitting.completions import Particles
+from misscnf.fitting.completions import Completions
 from misscnf.fitting.solve.generalised_linear import fit_line
 from misscnf.fitting.solve.sandwich import one_step_replicates
 from misscnf.fitting.solve.simplified_newton import _value_and_gradient, maximise_lines
@@ -30,9 +30,9 @@ def test_complete_rows_give_weighted_least_squares():
     values, observed = rows()
     w = weights(len(values))
     line = fit_line(GRAPH, [CONTINUOUS] * 3, values, observed).model
-    particles = Particles.draw(line, values, observed, 2, derive_generator(0, "rows"))
+    completions = Completions.draw(line, values, observed, 2, derive_generator(0, "rows"))
     design = torch.cat([torch.ones(len(values), 1), values[:, :2]], 1)
-    for found, mine in zip(maximise_lines(line, particles, w), w, strict=True):
+    for found, mine in zip(maximise_lines(line, completions, w), w, strict=True):
         root = mine.sqrt()[:, None]
         by_hand = torch.linalg.lstsq(root * design, root * values[:, 2:]).solution[:, 0]
         mean = found.mechanism(2).mean
@@ -47,10 +47,10 @@ def test_with_holes_no_slope_is_left_and_one_step_is_beaten():
     values, observed = rows(lost=0.6)
     w = weights(len(values))
     line = fit_line(GRAPH, [CONTINUOUS] * 3, values, observed).model
-    particles = Particles.draw(line, values, observed, 32, derive_generator(0, "rows"))
-    once, _ = _value_and_gradient(one_step_replicates(line, particles, w), particles, w)
-    start, slope_before = _value_and_gradient([line] * 3, particles, w)
-    best, slope = _value_and_gradient(maximise_lines(line, particles, w), particles, w)
+    completions = Completions.draw(line, values, observed, 32, derive_generator(0, "rows"))
+    once, _ = _value_and_gradient(one_step_replicates(line, completions, w), completions, w)
+    start, slope_before = _value_and_gradient([line] * 3, completions, w)
+    best, slope = _value_and_gradient(maximise_lines(line, completions, w), completions, w)
     assert (best > start).all()
     assert (best >= once - 0.1).all()
     assert float(slope.norm()) < 0.1 * float(slope_before.norm())

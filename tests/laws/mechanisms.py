@@ -8,7 +8,8 @@ from misscnf.model import StructuralModel
 
 
 def curved(mechanism):
-    """Puts bumps and products under each curve, with edges that some values lie beyond."""
+    """Puts radial basis functions and products under each curve, with edges that some values lie
+    beyond."""
     generator = torch.Generator().manual_seed(5)
     for curve in (part for part in mechanism.modules() if isinstance(part, Curve)):
         for name in ("centres", "projection", "tilt"):

@@ -13,7 +13,7 @@ from misscnf.inference.integrals import Effort, integrate
 from misscnf.inference.integrals.proposal import fit_guide
 from misscnf.inference.posterior import draw_completions
 
-FEW = Effort(draws=8, effective=8.0, limit=16)
+FEW = Effort(draws=8, least_effective=8.0, limit=16)
 X1, X2, X3 = 0, 1, 2
 
 
@@ -32,9 +32,9 @@ def fork(rows, seed=0):
 def next_state(model, values, plan, last, seed, effort=FEW):
     """Draws one completion of each row, from where it was last or from nowhere."""
     drawn = values.clone()
-    for block in integrate(model, values, plan.components(), effort, generator(seed), last):
-        c = block.components
-        drawn[c.cell_row, c.cell_node] = block.draw(1, generator(seed + 1))[:, 0]
+    for integral in integrate(model, values, plan.components(), effort, generator(seed), last):
+        c = integral.components
+        drawn[c.cell_row, c.cell_node] = integral.draw(1, generator(seed + 1))[:, 0]
     return drawn
 
 

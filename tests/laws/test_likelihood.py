@@ -13,7 +13,7 @@ from scipy import stats
 from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import Effort
-from misscnf.inference.integrals import integral as blocks
+from misscnf.inference.integrals import integral as integrals
 from misscnf.inference.likelihood import ALGORITHM_1, EVALUATION, free_log_prob, observed_log_prob
 from misscnf.mechanisms import Affine, Gaussian, Spline
 from misscnf.model import StructuralModel
@@ -120,9 +120,9 @@ def test_a_clamp_is_exact_in_the_mutilated_model():
 # Drawn, against exact values
 
 
-@pytest.mark.parametrize("budget", [blocks.BUDGET, 2**11], ids=["at once", "in pieces"])
+@pytest.mark.parametrize("budget", [integrals.BUDGET, 2**11], ids=["at once", "in pieces"])
 def test_draws_agree_with_the_dense_gaussian_on_every_pattern(budget, monkeypatch):
-    monkeypatch.setattr(blocks, "BUDGET", budget)
+    monkeypatch.setattr(integrals, "BUDGET", budget)
     model = random_model(FIVE, MECHANISMS["gaussian"], seed=1)
     values, observed = every_pattern_of(model, 8)
     found = observed_log_prob(model, values, Plan.make(FIVE, observed), generator(2), DRAWN)
@@ -306,7 +306,7 @@ FEW = {
     "Algorithm 1": Effort(draws=8, adapt=False, independent=True),
     "quasi-random": Effort(draws=8, adapt=False),
     # No error is small enough for this one: every row goes on to the last round.
-    "adapted once": Effort(draws=16, replicates=2, tolerance=0.0, limit=32),
+    "adapted once": Effort(draws=16, randomisations=2, tolerance=0.0, limit=32),
 }
 HOLES = {"one hidden": "acd", "two hidden": "ad", "three hidden": "d"}
 TIMES = 4000

@@ -36,9 +36,9 @@ def gradient_of(model):
 def found_gradient(model, values, observed, effort):
     plan = Plan.make(model.graph, observed)
     total = free_log_prob(model, values, plan).sum()
-    for block in integrate(model, values, plan.components(), effort, generator(2)):
-        total = total + block.expected_log_factors(
-            model, values, torch.ones(len(block.components))
+    for integral in integrate(model, values, plan.components(), effort, generator(2)):
+        total = total + integral.expected_log_factors(
+            model, values, torch.ones(len(integral.components))
         )
     total.backward()
     return gradient_of(model)
@@ -101,9 +101,9 @@ def test_the_gradient_of_two_completions_is_unbiased(case):
     model.zero_grad()
     one = plan.select(torch.arange(1))
     total = free_log_prob(model, values[:1], one).sum()
-    effort = Effort(draws=1024, limit=1024, effective=1e9)
-    for block in integrate(model, values[:1], one.components(), effort, generator(3)):
-        total = total + block.expected_log_factors(model, values[:1], torch.ones(1))
+    effort = Effort(draws=1024, limit=1024, least_effective=1e9)
+    for integral in integrate(model, values[:1], one.components(), effort, generator(3)):
+        total = total + integral.expected_log_factors(model, values[:1], torch.ones(1))
     total.backward()
     exact = torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
     error = found.std(0) / math.sqrt(len(found))

@@ -23,7 +23,7 @@ from scipy import stats
 from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import Effort, states
-from misscnf.inference.integrals import enumeration as branches
+from misscnf.inference.integrals import enumeration as joint
 from misscnf.inference.likelihood import EVALUATION, observed_log_prob
 from misscnf.inference.posterior import draw_completions
 from misscnf.mechanisms import Gaussian, GumbelMax, Ordinal
@@ -95,7 +95,7 @@ def test_sums_in_pieces_are_the_sums_at_once(text, monkeypatch):
     model = mixed_model(text)
     values, observed = every_pattern(model, Reference(model), 2)
     whole = evaluate(model, values, observed)
-    monkeypatch.setattr(branches, "BUDGET", 2**8)
+    monkeypatch.setattr(joint, "BUDGET", 2**8)
     pieces = evaluate(model, values, observed)
     error = (whole.standard_error**2 + pieces.standard_error**2).sqrt()
     assert ((pieces.log_prob - whole.log_prob).abs() <= 4.0 * error + 1e-12).all()
@@ -250,7 +250,7 @@ def test_a_dozen_hidden_counts_are_drawn():
 def test_too_many_integrals_are_drawn():
     text = "; ".join(f"l{i} -> x1" for i in range(4)) + "; x1 -> x2"
     model = mixed_model(text)
-    assert branches.MOST_INTEGRALS < 6**4
+    assert joint.MOST_INTEGRALS < 6**4
     rows, every = torch.zeros(6**4, 6), torch.cartesian_prod(*[torch.arange(6.0)] * 4)
     rows[:, :4] = every
     log_prior = model.log_factors(rows)[:, :4].sum(1)

@@ -17,7 +17,7 @@ from scipy import stats
 
 from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import Effort, integrate, states
-from misscnf.inference.integrals import enumeration as branches
+from misscnf.inference.integrals import enumeration as joint
 from misscnf.inference.posterior import draw_completions
 
 DRAWS = 2000
@@ -97,7 +97,7 @@ def test_completions_of_mixed_rows_follow_the_posterior(case, shape):
 
 @pytest.mark.parametrize("case", ["chain", "two counts"])
 def test_completions_by_draws_follow_the_posterior_too(case, monkeypatch):
-    monkeypatch.setattr(branches, "MOST_STATES", 1)
+    monkeypatch.setattr(joint, "MOST_STATES", 1)
     monkeypatch.setattr(states, "MOST_STATES", 1)
     model = mixed_model(DISCRETE_ONLY[case], (8,))
     reference = Reference(model)
@@ -170,13 +170,13 @@ def test_even_draws_average_right(case, draws):
     values = torch.where(observed, x, 0.0).expand(rows, d)
     components = Plan.make(model.graph, observed.expand(rows, d)).components()
     hidden = sorted(set(components.cell_node.tolist()))
-    blocks = list(integrate(model, values, components, Effort(), generator(1)))
+    integrals = list(integrate(model, values, components, Effort(), generator(1)))
     averages = []
     for even, count in ((True, draws), (False, 16)):
         filled = values.expand(count, rows, d).clone()
-        for block in blocks:
-            c = block.components
-            filled[:, c.cell_row, c.cell_node] = block.draw(count, generator(2), even=even).T
+        for integral in integrals:
+            c = integral.components
+            filled[:, c.cell_row, c.cell_node] = integral.draw(count, generator(2), even=even).T
         pairs = [filled[..., i] * filled[..., j] for i in hidden for j in hidden if i <= j]
         averages.append(torch.stack([*filled[..., hidden].unbind(-1), *pairs], -1).mean(0))
     difference = averages[0].mean(0) - averages[1].mean(0)

@@ -44,26 +44,26 @@ class Continuous(Column):
 
     @classmethod
     def learn(
-        cls, name: str, cells: np.ndarray, bend: Unit | None = None, dtype: Dtype = FLOAT
+        cls, name: str, cells: np.ndarray, link: Unit | None = None, dtype: Dtype = FLOAT
     ) -> Continuous:
         """Standardises from the observed cells of a column, a vector of finite numbers.
 
         Arguments:
             name: The node.
             cells: The observed numbers.
-            bend: A unit with the bend and the ends, if there is one.
+            link: A unit with the link and the ends, if there is one.
             dtype: The dtype to give back; float64 if it cannot hold numbers.
         """
         refuse_constant(name, cells)
-        bend = bend or Unit()
-        location, scale = _moments(bend.bent(_tensor(cells)).numpy())
+        link = link or Unit()
+        location, scale = _moments(link.apply_link(_tensor(cells)).numpy())
         if not (math.isfinite(location) and 0 < scale < math.inf):
             raise InputError(
                 f"column {name!r} has location {location} and scale {scale}; both must be finite "
                 f"and the scale positive (values too large to average in float64 need larger "
                 f"units)."
             )
-        unit = Unit(location, scale, bend.bend, bend.low, bend.high)
+        unit = Unit(location, scale, link.link, link.low, link.high)
         return cls(name, unit, dtype if can_hold_numbers(dtype) else FLOAT)
 
     @property
@@ -79,7 +79,7 @@ class Continuous(Column):
     @property
     def shown_kind(self) -> str:
         """The kind, by the name that `kinds=` has for it."""
-        if self.unit.bend == "logit":
+        if self.unit.link == "logit":
             standard = (self.unit.low, self.unit.high) == (0.0, 1.0)
             return "proportion" if standard else "bounded"
         return "continuous" if self.unit.affine else "positive"
@@ -93,10 +93,10 @@ class Continuous(Column):
 
     @property
     def shown_levels(self) -> str:
-        """The ends of a bent column."""
+        """The ends of a column with a link."""
         if self.unit.affine:
             return ""
-        if self.unit.bend == "log":
+        if self.unit.link == "log":
             return f"above {self.unit.low:g}"
         return f"between {self.unit.low:g} and {self.unit.high:g}"
 
@@ -138,7 +138,7 @@ class Continuous(Column):
         if exact and is_whole(dtype) and not np.allclose(numbers, np.rint(numbers), 1e-9, 1e-9):
             dtype = FLOAT
         low = -math.inf if self.unit.affine else self.unit.low
-        high = self.unit.high if self.unit.bend == "logit" else math.inf
+        high = self.unit.high if self.unit.link == "logit" else math.inf
         return number_series(numbers, dtype, self.name, low=low, high=high)
 
     def natural(self, values: np.ndarray) -> pd.Series:

@@ -1,9 +1,10 @@
 r"""What deserves a richer mechanism? Cross-fitting: no row has a say in what judges it.
 
 A few held-out rows cannot tell a curve from a line. Here each of F folds is left out in turn. A
-plain and a rich model are both fitted to the other folds, on the particle likelihood of a fit to
-all rows (`particles`, with weight zero for what is left out), and every row is judged by the
-models that did not see it, the rich one at the epoch that the rows of the other folds like best.
+plain and a rich model are both fitted to the other folds, on the likelihood of completions of a
+fit to all rows (`completions`, with weight zero for what is left out), and every row is judged by
+the models that did not see it, the rich one at the epoch that the rows of the other folds like
+best.
 
 With ℓ_i(S) the log-density of row i where the nodes of S have rich mechanisms and the others plain
 ones, a node stays in S if
@@ -23,8 +24,8 @@ import torch
 from torch import Tensor
 
 from misscnf.draws import derive_generator
-from misscnf.fitting.completions import Particles
-from misscnf.fitting.elpd import Gain
+from misscnf.fitting.completions import Completions
+from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.stacked import Parameters
 from misscnf.fitting.train.ensemble import EpochWatcher, Training
@@ -74,7 +75,7 @@ class CrossFit:
     """Models of every fold, and how they judge the rows that they did not see.
 
     Arguments:
-        particles: Completions of all rows.
+        completions: Completions of all rows.
         folds: Which rows are left out together.
         rich: One model a fold.
         plain: One model a fold.
@@ -84,7 +85,7 @@ class CrossFit:
 
     def __init__(
         self,
-        particles: Particles,
+        completions: Completions,
         folds: Folds,
         rich: Sequence[StructuralModel],
         plain: Sequence[StructuralModel],
@@ -92,7 +93,7 @@ class CrossFit:
         *,
         only: bool = False,
     ) -> None:
-        self.particles, self.candidates = particles, candidates
+        self.completions, self.candidates = completions, candidates
         self._nodes = candidates if only else frozenset(range(len(plain[0].graph)))
         self._parts = [
             self._evaluate(folds.rows(fold), pair)
@@ -104,7 +105,7 @@ class CrossFit:
         self, rows: Tensor, models: tuple[StructuralModel, StructuralModel]
     ) -> tuple[Tensor, dict[int, list[Tensor]]]:
         """Returns the rows, and log φ of every node by its rich mechanism and by its plain one."""
-        cells = self.particles.families(rows).nodes
+        cells = self.completions.families(rows).nodes
         found = {
             i: [
                 model.mechanism(i).log_prob(c.own, c.parents).expand(c.own.shape)[None]
@@ -117,22 +118,22 @@ class CrossFit:
 
     def log_prob(self, nodes: frozenset[int]) -> Tensor:
         """Returns log p(x_O) of every row, up to constants, with some nodes rich, (N,)."""
-        answer = self.particles.completed.new_zeros(len(self.particles))
+        answer = self.completions.completed.new_zeros(len(self.completions))
         for rows, found in self._parts:
             picked = {i: pair[0 if i in nodes else 1] for i, pair in found.items()}
-            answer[rows] = self.particles.log_prob(rows, lambda i, *_, p=picked: p.get(i))[0]
+            answer[rows] = self.completions.log_prob(rows, lambda i, *_, p=picked: p.get(i))[0]
         return answer
 
-    def gain(self, nodes: frozenset[int], over: frozenset[int]) -> Gain:
+    def elpd_difference(self, nodes: frozenset[int], over: frozenset[int]) -> ElpdDifference:
         """Returns what richness in some nodes gains over richness in others."""
-        return Gain.of(self.log_prob(nodes) - self.log_prob(over))
+        return ElpdDifference.of(self.log_prob(nodes) - self.log_prob(over))
 
     def choose(self, errors_to_beat: float) -> frozenset[int]:
         """Returns the nodes that earn a rich mechanism."""
         chosen = self.candidates
         while chosen:
             ratio, weakest = min(
-                (self.gain(chosen, chosen - {node}).ratio, node) for node in chosen
+                (self.elpd_difference(chosen, chosen - {node}).ratio, node) for node in chosen
             )
             if ratio > errors_to_beat:
                 break
@@ -151,7 +152,7 @@ def some_rows(rows: tuple[Tensor, Tensor], seed: int) -> tuple[Tensor, Tensor]:
 
 
 def cross_fit(
-    particles: Particles,
+    completions: Completions,
     folds: Folds,
     starts: Sequence[StructuralModel],
     plain: Sequence[StructuralModel],
@@ -166,7 +167,7 @@ def cross_fit(
     """Trains a rich model for every fold beside its plain one.
 
     Arguments:
-        particles: Completions of all rows, in double precision.
+        completions: Completions of all rows, in double precision.
         folds: Which rows are left out together.
         starts: A rich model a fold as it starts; it is trained in place.
         plain: A fitted plain model a fold.
@@ -179,14 +180,14 @@ def cross_fit(
     """
     if steps is not None:
         settings = replace(settings, batch=BATCH)
-        steps_an_epoch = math.ceil(len(particles) / settings.batch_for(len(particles)))
+        steps_an_epoch = math.ceil(len(completions) / settings.batch_for(len(completions)))
         epochs = min(math.ceil(steps / steps_an_epoch), math.ceil(settings.epochs / 2))
         settings = replace(settings, epochs=epochs)
     single = [start.float() for start in starts]
     nodes = candidates if only else None
-    _FoldTraining(single, particles.to(torch.float32), folds, settings, seed, nodes).run(watch)
+    _FoldTraining(single, completions.to(torch.float32), folds, settings, seed, nodes).run(watch)
     rich = [start.double() for start in starts]
-    return CrossFit(particles, folds, rich, plain, candidates, only=only)
+    return CrossFit(completions, folds, rich, plain, candidates, only=only)
 
 
 class _FoldTraining(Training):
@@ -195,15 +196,15 @@ class _FoldTraining(Training):
     def __init__(
         self,
         models: Sequence[StructuralModel],
-        particles: Particles,
+        completions: Completions,
         folds: Folds,
         settings: Settings,
         seed: int,
         nodes: frozenset[int] | None,
     ) -> None:
-        everyone = torch.arange(len(particles))
+        everyone = torch.arange(len(completions))
         weights = folds.weights().float()
-        super().__init__(models, particles, (everyone, everyone), weights, settings, seed, nodes)
+        super().__init__(models, completions, (everyone, everyone), weights, settings, seed, nodes)
         self.folds = folds
 
     def _kept(self) -> list[Parameters]:

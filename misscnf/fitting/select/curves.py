@@ -1,13 +1,13 @@
 r"""Line, curve or network? The rows that show a family whole decide about its mean.
 
-A curve whose stiffness the evidence chose (`evidence`) stands between the line and the network. It
-is solved for, not trained, so every fold's curve costs a matrix product. Each row is judged by
-models of the other folds (`crossfit`): a node gets the curve if it beats the line and, where the
-line was left behind by a network too, unless that beats the curve. Two that try have twice the
-luck: where only one of them beats the line, it has to do so more clearly, if the rows are so many
-that the other could have seen what it sees. The network of the comparison is half as wide as one
-that is kept and is trained for as many epochs as the likelihood has in a fit: stopped early, it
-would itself be a smoother, and say nothing of what it could do.
+A curve whose prior precision the evidence chose (`evidence`) stands between the line and the
+network. It is solved for, not trained, so every fold's curve costs a matrix product. Each row is
+judged by models of the other folds (`crossfit`): a node gets the curve if it beats the line and,
+where the line was left behind by a network too, unless that beats the curve. Two that try have
+twice the luck: where only one of them beats the line, it has to do so more clearly, if the rows
+are so many that the other could have seen what it sees. The network of the comparison is half as
+wide as one that is kept and is trained for as many epochs as the likelihood has in a fit: stopped
+early, it would itself be a smoother, and say nothing of what it could do.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from torch import Tensor
 
 from misscnf.data.domains import Domain
 from misscnf.draws import derive_generator
-from misscnf.fitting.completions import Particles
-from misscnf.fitting.elpd import Gain
+from misscnf.fitting.completions import Completions
+from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.select.crossfit import CrossFit, Folds, cross_fit
 from misscnf.fitting.select.forms import ERRORS_ALONE, ERRORS_TO_BEAT
 from misscnf.fitting.settings import Settings, Shape
@@ -31,7 +31,7 @@ from misscnf.graph import CausalGraph
 from misscnf.mechanisms import Gaussian, Mechanism
 from misscnf.model import StructuralModel
 
-__all__ = ["choose_curves", "sharpen_curve"]
+__all__ = ["choose_curves", "reselect_curve"]
 
 FEWEST_SHOWN = 30
 """Fewer rows that show a family say too little of how it bends."""
@@ -75,11 +75,11 @@ class _Family:
         """Parents (n, p) and the node (n,)."""
         return self.rows[:, :-1], self.rows[:, -1]
 
-    def particles(self) -> Particles:
+    def completions(self) -> Completions:
         """Returns the rows as completions of themselves."""
         everything = torch.ones_like(self.rows, dtype=torch.bool)
         model = self.model(Gaussian(self.domains[:-1]).double())
-        return Particles.draw(model, self.rows, everything, 1, torch.Generator())
+        return Completions.draw(model, self.rows, everything, 1, torch.Generator())
 
     def model(self, mechanism: Mechanism) -> StructuralModel:
         """Returns a model of the family; nobody asks its roots."""
@@ -98,7 +98,7 @@ def choose_curves(
     graph: CausalGraph,
     domains: Sequence[Domain],
     rows: tuple[Tensor, Tensor],
-    networks: Mapping[int, Gain] | None,
+    networks: Mapping[int, ElpdDifference] | None,
     settings: Settings,
     seed: int,
     watch: EpochWatcher | None = None,
@@ -132,19 +132,19 @@ def choose_curves(
         of_network = (networks or {}).get(node)
         alone = ERRORS_ALONE if len(y) >= MANY_SHOWN else ERRORS_TO_BEAT
         agreed = networks is None or of_network is not None
-        if _curve_gain(family, basis, seed).ratio < (ERRORS_TO_BEAT if agreed else alone):
+        if _curve_elpd(family, basis, seed).ratio < (ERRORS_TO_BEAT if agreed else alone):
             if of_network is not None and of_network.ratio < alone:
                 left.remove(node)  # a network that won by luck, since a curve does not see it
             continue
         if of_network is not None:
-            if _network_gain(family, basis, settings, seed, watch).ratio > ERRORS_TO_BEAT:
+            if _network_elpd(family, basis, settings, seed, watch).ratio > ERRORS_TO_BEAT:
                 continue
             left.remove(node)
         chosen[node] = fit_curve(basis, family.domains[:-1], x, y)
     return chosen, frozenset(left)
 
 
-def sharpen_curve(
+def reselect_curve(
     graph: CausalGraph,
     mechanism: Gaussian,
     domains: Sequence[Domain],
@@ -154,7 +154,7 @@ def sharpen_curve(
 ) -> Gaussian:
     """Returns a mechanism with the same network of the scale, its curve chosen anew for that.
 
-    A stiffness that was chosen for noise of one size is too high where there is less of it.
+    A prior precision that was chosen for noise of one size is too high where there is less of it.
 
     Arguments:
         graph: The causal graph.
@@ -181,19 +181,19 @@ def sharpen_curve(
     return found
 
 
-def _curve_gain(family: _Family, basis: Basis, seed: int) -> Gain:
+def _curve_elpd(family: _Family, basis: Basis, seed: int) -> ElpdDifference:
     """Returns what a curve gains over the line."""
     folds = Folds.of(len(family.rows), seed)
     curves, lines = (family.fits(of, folds) for of in (basis, None))
     node = frozenset({family.node})
-    return CrossFit(family.particles(), folds, curves, lines, node, only=True).gain(
+    return CrossFit(family.completions(), folds, curves, lines, node, only=True).elpd_difference(
         node, frozenset()
     )
 
 
-def _network_gain(
+def _network_elpd(
     family: _Family, basis: Basis, settings: Settings, seed: int, watch: EpochWatcher | None
-) -> Gain:
+) -> ElpdDifference:
     """Returns what a network gains over the curve."""
     folds = Folds.of(len(family.rows), seed)
     starts = []
@@ -204,7 +204,7 @@ def _network_gain(
         starts.append(family.model(mechanism))
     node = frozenset({family.node})
     crossed = cross_fit(
-        family.particles(),
+        family.completions(),
         folds,
         starts,
         family.fits(basis, folds),
@@ -215,4 +215,4 @@ def _network_gain(
         only=True,
         steps=None,
     )
-    return crossed.gain(node, frozenset())
+    return crossed.elpd_difference(node, frozenset())

@@ -5,12 +5,12 @@ r"""The ladder: how rich a mechanism each node gets, and how it earns it.
                                      h the identity or a monotone spline.
 
 Everything starts as the linear model. First every node asks for a network of the mean (or of the
-logits, where it is discrete); where a curve of few waves does as well, it gets that (`curves`).
-Once these are trained, nodes whose noise looks odd (`noise`) ask
-for a network of the scale, for a spline, or for both. Rows that were left out decide each time
-(`crossfit`), a richer rung having to beat a plainer one by 1.5 standard errors, or by 2.5 where
-another that could see as much does not. Of noise only rows that show the node itself can tell:
-where it is inferred from a child, odd noise and a wrong curve of the child look alike.
+logits, where it is discrete); where a curve of few basis functions does as well, it gets that
+(`curves`). Once these are trained, nodes whose noise looks odd (`noise`) ask for a network of the
+scale, for a spline, or for both. Rows that were left out decide each time (`crossfit`), a richer
+form having to beat a plainer one by 1.5 standard errors, or by 2.5 where another that could see as
+much does not. Of noise only rows that show the node itself can tell: where it is inferred from a
+child, odd noise and a wrong curve of the child look alike.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from torch import Tensor
 
 from misscnf.data.domains import CONTINUOUS, Domain
 from misscnf.draws import derive_generator
-from misscnf.fitting.completions import Particles
-from misscnf.fitting.elpd import Gain
+from misscnf.fitting.completions import Completions
+from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.select.crossfit import COMPLETIONS, Folds, cross_fit, some_rows
 from misscnf.fitting.select.noise import noise_p_values
 from misscnf.fitting.settings import Settings, Shape
-from misscnf.fitting.solve.noise_spline import bend_noise
+from misscnf.fitting.solve.noise_spline import fit_noise_splines
 from misscnf.fitting.solve.simplified_newton import maximise_lines
 from misscnf.fitting.train.ensemble import EpochWatcher
 from misscnf.graph import CausalGraph
@@ -39,7 +39,7 @@ from misscnf.model import StructuralModel
 __all__ = [
     "ERRORS_TO_BEAT",
     "ERRORS_ALONE",
-    "Rung",
+    "Form",
     "Pair",
     "build_model",
     "choose_means",
@@ -68,7 +68,7 @@ Pair = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
-class Rung:
+class Form:
     """How rich the mechanism of a node is."""
 
     mean: bool = False
@@ -78,7 +78,7 @@ class Rung:
     noise: bool = False
     """whether the noise is bent by a spline"""
     curve: tuple[int, ...] | None = None
-    """centres, products and waves, where a curve sets the mean"""
+    """centres, products and basis functions, where a curve sets the mean"""
 
     def shape(self, full: Shape) -> Shape:
         """Returns the shape of the mechanism, given that of a node with a network."""
@@ -91,7 +91,7 @@ class Rung:
 
     @property
     def name(self) -> str:
-        """The rung in words, such as "network, spline noise"."""
+        """The form in words, such as "network, spline noise"."""
         words = ["network" if self.mean else "curve" if self.curve else "line"]
         return ", ".join(words + ["network scale"] * self.scale + ["spline noise"] * self.noise)
 
@@ -135,7 +135,7 @@ def choose_means(
     settings: Settings,
     seed: int,
     watch: EpochWatcher | None = None,
-) -> tuple[dict[int, Gain], dict[str, Any]]:
+) -> tuple[dict[int, ElpdDifference], dict[str, Any]]:
     """Returns the nodes that earn a network with its gain over the line, and those of all nodes.
 
     Completions by the line favour the line a little where much is hidden; completions by a
@@ -151,21 +151,21 @@ def choose_means(
     """
     graph, rows = line.graph, some_rows(rows, seed)
     generator = derive_generator(seed, "fold rows")
-    particles = Particles.draw(line, *rows, COMPLETIONS, generator)
-    folds = Folds.of(len(particles), seed)
-    lines = maximise_lines(line, particles, folds.weights())
+    completions = Completions.draw(line, *rows, COMPLETIONS, generator)
+    folds = Folds.of(len(completions), seed)
+    lines = maximise_lines(line, completions, folds.weights())
     shape = replace(settings.shape, hidden=JUDGE_HIDDEN)
     starts = [
         build_model(graph, domains, shape, its_line, seed + fold)
         for fold, its_line in enumerate(lines)
     ]
     every = frozenset(i for i, parents in enumerate(graph.parents) if parents)
-    crossed = cross_fit(particles, folds, starts, lines, every, settings, seed, watch)
+    crossed = cross_fit(completions, folds, starts, lines, every, settings, seed, watch)
     nodes = crossed.choose(ERRORS_TO_BEAT)
-    gain = crossed.gain(nodes or every, frozenset())
-    by_node = {i: crossed.gain(nodes | {i}, nodes - {i}) for i in sorted(every)}
+    elpd_difference = crossed.elpd_difference(nodes or every, frozenset())
+    by_node = {i: crossed.elpd_difference(nodes | {i}, nodes - {i}) for i in sorted(every)}
     return {i: by_node[i] for i in sorted(nodes)}, {
-        **gain.to_dict(),
+        **elpd_difference.to_dict(),
         "nodes": {graph.nodes[i]: found.to_dict() for i, found in by_node.items()},
     }
 
@@ -177,7 +177,7 @@ def choose_noise(
     settings: Settings,
     seed: int,
     watch: EpochWatcher | None = None,
-) -> dict[int, Rung]:
+) -> dict[int, Form]:
     """Returns the nodes that earn a richer noise, and which.
 
     Arguments:
@@ -190,33 +190,35 @@ def choose_noise(
     """
     rows = some_rows(rows, seed)
     generator = derive_generator(seed, "noise rows")
-    particles = Particles.draw(model, *rows, COMPLETIONS, generator)
-    odd = [i for i, p in noise_p_values(model, particles).items() if p < ODD]
+    completions = Completions.draw(model, *rows, COMPLETIONS, generator)
+    odd = [i for i, p in noise_p_values(model, completions).items() if p < ODD]
     if not odd:
         return {}
-    noise, folds = particles.of_noise(model, odd), Folds.of(len(particles), seed)
-    gains: dict[Rung, dict[int, Tensor]] = {}
-    for rung in (Rung(scale=True), Rung(noise=True), Rung(scale=True, noise=True)):
-        nodes = frozenset(i for i in odd if model.graph.parents[i] or not rung.scale)
+    noise, folds = completions.of_noise(model, odd), Folds.of(len(completions), seed)
+    elpd_differences: dict[Form, dict[int, Tensor]] = {}
+    for form in (Form(scale=True), Form(noise=True), Form(scale=True, noise=True)):
+        nodes = frozenset(i for i in odd if model.graph.parents[i] or not form.scale)
         if not nodes:
             continue
-        starts = [_noise_model(model, domains, nodes, rung, seed + f) for f in range(folds.count)]
+        starts = [_noise_model(model, domains, nodes, form, seed + f) for f in range(folds.count)]
         for start, weights in zip(starts, folds.weights(), strict=True):
-            bend_noise(start.double(), noise, weights)
-        plain = [_noise_model(model, domains, nodes, Rung()).double()] * folds.count
+            fit_noise_splines(start.double(), noise, weights)
+        plain = [_noise_model(model, domains, nodes, Form()).double()] * folds.count
         crossed = cross_fit(
             noise, folds, starts, plain, nodes, settings, seed, watch, only=True, steps=NOISE_STEPS
         )
         base = crossed.log_prob(frozenset())
-        gains[rung] = {i: (crossed.log_prob(frozenset({i})) - base)[rows[1][:, i]] for i in nodes}
-    return {i: rung for i in odd if (rung := _best_rung(gains, i)) != Rung()}
+        elpd_differences[form] = {
+            i: (crossed.log_prob(frozenset({i})) - base)[rows[1][:, i]] for i in nodes
+        }
+    return {i: form for i in odd if (form := _best_form(elpd_differences, i)) != Form()}
 
 
 def _noise_model(
     model: StructuralModel,
     domains: Sequence[Domain],
     nodes: Collection[int],
-    rung: Rung,
+    form: Form,
     seed: int | None = None,
 ) -> StructuralModel:
     """Returns laws of the noise of some nodes given their parents, at first standard normal."""
@@ -224,20 +226,22 @@ def _noise_model(
     mechanisms = [copy.deepcopy(model.mechanism(i)) for i in range(len(model.graph))]
     for i in nodes:
         parents = [domains[j] for j in model.graph.parents[i]]
-        mechanisms[i] = rung.shape(LINE).build(parents, CONTINUOUS)
+        mechanisms[i] = form.shape(LINE).build(parents, CONTINUOUS)
         if seed is not None:
             mechanisms[i].initialise(derive_generator(seed, "noise", i))
     return StructuralModel(model.graph, mechanisms)
 
 
-def _best_rung(gains: Mapping[Rung, Mapping[int, Tensor]], node: int) -> Rung:
-    """Returns the highest rung that beats those below it."""
-    mine = {rung: of_nodes[node] for rung, of_nodes in gains.items() if node in of_nodes}
-    both = [rung for rung in mine if rung.scale and rung.noise]
-    either = max((rung for rung in mine if rung not in both), key=lambda r: float(mine[r].mean()))
-    best, held = Rung(), torch.zeros_like(mine[either])
-    for rung in [either, *both]:
-        gain = mine[rung]
-        if Gain.of(gain - held).ratio > ERRORS_OF_NOISE:
-            best, held = rung, gain
+def _best_form(elpd_differences: Mapping[Form, Mapping[int, Tensor]], node: int) -> Form:
+    """Returns the highest form that beats those below it."""
+    mine = {
+        form: of_nodes[node] for form, of_nodes in elpd_differences.items() if node in of_nodes
+    }
+    both = [form for form in mine if form.scale and form.noise]
+    either = max((form for form in mine if form not in both), key=lambda r: float(mine[r].mean()))
+    best, held = Form(), torch.zeros_like(mine[either])
+    for form in [either, *both]:
+        elpd_difference = mine[form]
+        if ElpdDifference.of(elpd_difference - held).ratio > ERRORS_OF_NOISE:
+            best, held = form, elpd_difference
     return best

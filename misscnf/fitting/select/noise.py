@@ -5,13 +5,13 @@ parents. Four directions away from the normal law, and 2 p away from a constant 
 
     sin u − …,  cos u − …,  sin 2u − …,  cos 2u − …,      (u² − 1) b(x_pa),
 
-have mean zero given what a row shows, if the fit is right (Rao 1948; each is the slope of the
-log-likelihood as the law of u is tilted that way, by Fisher's identity). What the fit could have
-moved by itself, u and u² − 1 and u b(x_pa) of all nodes, the waves of curves among the b, is
-regressed out of them row by row (Neyman's C(α)). With r_i what is left of row i,
-(Σ r)ᵀ (Σ r rᵀ)⁻¹ (Σ r) is χ² under the fit.
+have mean zero given what a row shows, if the fit is right (Rao 1948; each is the slope of the log-
+likelihood as the law of u is tilted that way, by Fisher's identity). What the fit could have moved
+by itself, u and u² − 1 and u b(x_pa) of all nodes, the basis functions of curves among the b, is
+regressed out of them row by row (Neyman's C(α)). With r_i what is left of row i, (Σ r)ᵀ (Σ r rᵀ)⁻¹
+(Σ r) is χ² under the fit.
 
-The test is a sieve: it says which nodes are worth a richer noise, `ladder` whether it pays.
+The test is a sieve: it says which nodes are worth a richer noise, `forms` whether it pays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import torch
 from scipy.stats import chi2
 from torch import Tensor
 
-from misscnf.fitting.completions import Cells, Particles
+from misscnf.fitting.completions import Cells, Completions
 from misscnf.fitting.solve.design import columns_of
 from misscnf.mechanisms import Gaussian
 from misscnf.model import StructuralModel
@@ -34,26 +34,28 @@ FARTHEST = 3.0
 
 
 @torch.no_grad()
-def noise_p_values(model: StructuralModel, particles: Particles) -> dict[int, float]:
+def noise_p_values(model: StructuralModel, completions: Completions) -> dict[int, float]:
     """Returns how likely so odd a noise is if its node's mechanism is right.
 
     Arguments:
         model: The fit.
-        particles: Completions of the rows by it.
+        completions: Completions of the rows by it.
 
     Returns:
         A p-value for every node with a Gaussian mechanism of constant scale.
     """
-    families = particles.families(torch.arange(len(particles)))
+    families = completions.families(torch.arange(len(completions)))
     known, asked = [], {}
     for node, cells in enumerate(families.nodes):
         mechanism = model.mechanism(node)
         if isinstance(mechanism, Gaussian) and mechanism.constant_scale:
             u = mechanism.abduct(cells.own, cells.parents)
             nuisance, tested = _directions(u, _features(mechanism, cells.parents))
-            nuisance = torch.cat([nuisance, u[:, None] * _waves(mechanism, cells.parents)], 1)
-            known.append(_row_scores(nuisance, cells, families.component_row, len(particles)))
-            asked[node] = _row_scores(tested, cells, families.component_row, len(particles))
+            nuisance = torch.cat(
+                [nuisance, u[:, None] * _basis_functions(mechanism, cells.parents)], 1
+            )
+            known.append(_row_scores(nuisance, cells, families.component_row, len(completions)))
+            asked[node] = _row_scores(tested, cells, families.component_row, len(completions))
     return {node: _p_value(scores, torch.cat(known, 1)) for node, scores in asked.items()}
 
 
@@ -64,8 +66,8 @@ def _features(mechanism: Gaussian, parents: Tensor) -> Tensor:
     return mechanism.mean.encoding(parents).clamp(-FARTHEST, FARTHEST)
 
 
-def _waves(mechanism: Gaussian, parents: Tensor) -> Tensor:
-    """Returns the waves of a curve, (n, r); none of a line or a network."""
+def _basis_functions(mechanism: Gaussian, parents: Tensor) -> Tensor:
+    """Returns the basis functions of a curve, (n, r); none of a line or a network."""
     if mechanism.mean.curve is None:
         return parents.new_zeros(len(parents), 0)
     return columns_of(mechanism.mean, parents)[:, 1 + mechanism.mean.features :]

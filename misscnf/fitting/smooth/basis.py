@@ -1,15 +1,16 @@
-r"""What a curve rests on: few waves, each known to the rows apart from the others and the line.
+r"""What a curve rests on: few basis functions that the rows can tell apart.
 
-A prior that the evidence chose (`evidence`) makes a curve out of bumps, products and ramps, more
-of them than rows can tell apart, and alike. They are turned into waves that the n rows know one by
-one: with F the forms less what a line says of them, times their deviations in the prior,
+A prior that the evidence chose (`evidence`) makes a curve out of radial basis functions, products
+and hinges, more of them than rows can tell apart, and alike. They are turned into basis functions
+that the n rows know one by one: with F the forms less what a line says of them, times their
+deviations in the prior,
 
-    Fᵀ F / σ² = U D Uᵀ,       waves F U.
+    Fᵀ F / σ² = U D Uᵀ,       basis functions F U.
 
-Waves of which even all rows that show y could tell nothing (D_j below 0.05 for them, against 1 of
-the prior) are left out. Each is measured in units of its own posterior error, 1/√N: so the
-likelihood of all N rows, which training follows from here, is as steep in every weight. On rows
-that show the family whole, weights and line are a ridge regression (`fit_curve`).
+Basis functions of which even all rows that show y could tell nothing (D_j below 0.05 for them,
+against 1 of the prior) are left out. Each is measured in units of its own posterior error, 1/√N:
+so the likelihood of all N rows, which training follows from here, is as steep in every weight. On
+rows that show the family whole, weights and line are a ridge regression (`fit_curve`).
 """
 
 from __future__ import annotations
@@ -21,9 +22,15 @@ import torch
 from torch import Tensor
 
 from misscnf.data.domains import Domain
-from misscnf.fitting.smooth.evidence import Prior, bumps_of, choose_prior, line_of, products_of
-from misscnf.fitting.solve.design import columns_of, set_coefficients, stiffness_of
-from misscnf.mechanisms import Gaussian, ramps, straight_bumps
+from misscnf.fitting.smooth.evidence import (
+    Prior,
+    choose_prior,
+    line_of,
+    products_of,
+    radial_basis_of,
+)
+from misscnf.fitting.solve.design import columns_of, prior_precision_of, set_coefficients
+from misscnf.mechanisms import Gaussian, hinges, radial_basis
 
 __all__ = ["Basis", "find_basis", "fit_curve"]
 
@@ -31,11 +38,12 @@ CENTRES, MOST_ROWS = 128, 3000
 """That the prior is chosen by; the curve itself is fitted to all rows."""
 MOST_CENTRES, NARROWEST = 64, 0.5
 """Centres, and the length scale in deviations of a feature. What needs more of them, or narrower
-ones, is no curve but a network's business: bumps are all of one width, and a form that is steep
+ones, is no curve but a network's business: radial basis functions are all of one width, and a form
+that is steep
 here and flat there takes many of them."""
 LEAST_INFORMATION = 0.05
 ROUNDING = 1e-9
-"""Variance of a bump that single precision cannot tell from nothing."""
+"""Variance of a radial basis function that single precision cannot tell from nothing."""
 BEYOND = 10
 """Rows on either side that do not say how a curve bends, only where it goes; half a percent of
 fewer than 2,000."""
@@ -48,11 +56,11 @@ JITTER, SMALLEST = 1e-6, 1e-14
 
 @dataclass(frozen=True)
 class Basis:
-    """All of a curve but its weights. M centres, r waves; see `mechanisms.curve`."""
+    """All of a curve but its weights. M centres, r basis functions; see `mechanisms.curve`."""
 
     centres: Tensor
     """(M, f)"""
-    reach: Tensor
+    length_scale: Tensor
     """(f,) length scales"""
     projection: Tensor
     """(M + products + 2 f, r)"""
@@ -60,23 +68,26 @@ class Basis:
     """(1 + f, r)"""
     edges: Tensor
     """(2, f) beyond which the curve goes on straight"""
-    stiffness: Tensor
+    prior_precision: Tensor
     """(r,) precision of the prior of each weight"""
     noise: float
     """σ"""
 
     @property
     def size(self) -> tuple[int, int, int]:
-        """Centres, products and waves."""
-        (forms, waves), (centres, features) = self.projection.shape, self.centres.shape
-        return centres, forms - centres - 2 * features, waves
+        """Centres, products and basis functions."""
+        (raw_basis, basis_functions), (centres, features) = (
+            self.projection.shape,
+            self.centres.shape,
+        )
+        return centres, raw_basis - centres - 2 * features, basis_functions
 
     def mechanism(self, parents: Sequence[Domain]) -> Gaussian:
         """Returns a mechanism with this curve, all weights zero."""
         found = Gaussian(parents, mean_curve=self.size).double()
         curve = found.mean.curve
         assert curve is not None
-        for name in ("centres", "reach", "projection", "tilt", "edges", "stiffness"):
+        for name in ("centres", "length_scale", "projection", "tilt", "edges", "prior_precision"):
             getattr(curve, name).copy_(getattr(self, name))
         return found
 
@@ -105,23 +116,23 @@ def find_basis(
     few = order[:MOST_ROWS]
     some = x[few]
     prior = choose_prior(some, y[few], x[order[:CENTRES]].unique(dim=0), scale[few])
-    if bool((prior.reach < NARROWEST)[_many_valued(some)].any()):
+    if bool((prior.length_scale < NARROWEST)[_many_valued(some)].any()):
         return None
     noise = float(prior.noise)
     enough = LEAST_INFORMATION * noise**2 / (seen * float(prior.amplitude) ** 2)
-    spread = _spread(some / prior.reach, enough * scale[few].square())
+    spread = _spread(some / prior.length_scale, enough * scale[few].square())
     if len(spread) > MOST_CENTRES:
         return None
-    z, edges = some[spread], _edges(x, prior.reach)
+    z, edges = some[spread], _edges(x, prior.length_scale)
     projection = _deviations(prior, z)
-    forms = _forms(x, x.clamp(edges[0], edges[1]), z, prior.reach) @ projection
-    forms, line, y = forms / scale[:, None], line_of(x) / scale[:, None], y / scale
+    raw_basis = _raw_basis(x, x.clamp(edges[0], edges[1]), z, prior.length_scale) @ projection
+    raw_basis, line, y = raw_basis / scale[:, None], line_of(x) / scale[:, None], y / scale
     root = torch.linalg.cholesky(line.T @ line + JITTER * torch.eye(line.shape[1]).to(line))
-    tilt = torch.cholesky_solve(line.T @ forms, root)
-    forms = forms - line @ tilt
+    tilt = torch.cholesky_solve(line.T @ raw_basis, root)
+    raw_basis = raw_basis - line @ tilt
     straight = y - line @ torch.cholesky_solve(line.T @ y[:, None], root)[:, 0]
-    strength, turn = torch.linalg.eigh(forms.T @ forms)
-    pull = (turn.T @ (forms.T @ straight)).square()
+    strength, turn = torch.linalg.eigh(raw_basis.T @ raw_basis)
+    pull = (turn.T @ (raw_basis.T @ straight)).square()
     noise = _noise(noise, strength, pull, straight, line.shape[1])
     information = strength.clamp(min=0.0) / noise**2
     of_all = information * seen / len(y)
@@ -130,7 +141,7 @@ def find_basis(
         return None
     unit = ((1.0 + information[known]) / rows).sqrt()
     turn = turn[:, known] / unit
-    return Basis(z, prior.reach, projection @ turn, tilt @ turn, edges, unit**-2.0, noise)
+    return Basis(z, prior.length_scale, projection @ turn, tilt @ turn, edges, unit**-2.0, noise)
 
 
 def _many_valued(x: Tensor) -> Tensor:
@@ -139,7 +150,7 @@ def _many_valued(x: Tensor) -> Tensor:
 
 
 def _spread(x: Tensor, enough: Tensor) -> list[int]:
-    """Returns rows whose bumps say, up to a variance at each, all that those of all rows say.
+    """Returns rows whose radial basis functions span those of all rows, up to a variance.
 
     Pivoted Cholesky factors: the next centre is where the last ones know least.
     """
@@ -159,28 +170,30 @@ def _spread(x: Tensor, enough: Tensor) -> list[int]:
     return chosen
 
 
-def _edges(x: Tensor, reach: Tensor) -> Tensor:
+def _edges(x: Tensor, length_scale: Tensor) -> Tensor:
     """Returns where each feature has left the rows behind, (2, f)."""
     ordered = x.sort(0).values
     few = min(BEYOND, len(x) // 200)
-    return torch.stack([ordered[few] - LEAD * reach, ordered[-1 - few] + LEAD * reach])
+    return torch.stack(
+        [ordered[few] - LEAD * length_scale, ordered[-1 - few] + LEAD * length_scale]
+    )
 
 
 def _deviations(prior: Prior, z: Tensor) -> Tensor:
     """Returns a root of the prior's covariance of all forms, (M + products + 2 f, same).
 
-    A ramp is as steep as bumps are.
+    A ramp is as steep as radial basis functions are.
     """
-    size, turn = torch.linalg.eigh(bumps_of(z, z, prior.reach))
-    of_bumps = prior.amplitude * turn / size.clamp(min=SMALLEST).sqrt()
-    of_ramps = (prior.amplitude / prior.reach).repeat(2)
-    return torch.block_diag(of_bumps, prior.spreads().diag(), of_ramps.diag())
+    size, turn = torch.linalg.eigh(radial_basis_of(z, z, prior.length_scale))
+    of_radial_basis = prior.amplitude * turn / size.clamp(min=SMALLEST).sqrt()
+    of_hinges = (prior.amplitude / prior.length_scale).repeat(2)
+    return torch.block_diag(of_radial_basis, prior.spreads().diag(), of_hinges.diag())
 
 
-def _forms(x: Tensor, inside: Tensor, z: Tensor, reach: Tensor) -> Tensor:
-    """Returns bumps, products and ramps, as a curve has them, (n, M + products + 2 f)."""
-    bumps = straight_bumps(x / reach, inside / reach, z / reach)
-    return torch.cat([bumps, products_of(x, inside), ramps(x, inside)], 1)
+def _raw_basis(x: Tensor, inside: Tensor, z: Tensor, length_scale: Tensor) -> Tensor:
+    """Returns what a curve is made of (`Curve.raw_basis`), (n, M + products + 2 f)."""
+    radial = radial_basis(x / length_scale, inside / length_scale, z / length_scale)
+    return torch.cat([radial, products_of(x, inside), hinges(x, inside)], 1)
 
 
 def _noise(noise: float, strength: Tensor, pull: Tensor, straight: Tensor, line: int) -> float:
@@ -214,7 +227,7 @@ def fit_curve(
     weights = torch.ones_like(y) if weights is None else weights
     columns = columns_of(found.mean, x)
     gram = columns.T @ (weights[:, None] * columns)
-    penalty = stiffness_of(found.mean) * (1.0 if basis is None else basis.noise**2)
+    penalty = prior_precision_of(found.mean) * (1.0 if basis is None else basis.noise**2)
     ridge = gram + penalty.diag() + 1e-9 * len(y) * torch.eye(len(gram), dtype=y.dtype)
     coefficients = torch.linalg.solve(ridge, columns.T @ (weights * y))
     spent = torch.linalg.solve(ridge, gram).diagonal().sum()

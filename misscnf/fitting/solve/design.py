@@ -1,9 +1,9 @@
 r"""Means that are linear in their coefficients: lines and curves.
 
-    m(x) = columns(x) · coefficients,      columns = (1, features, waves),
+    m(x) = columns(x) · coefficients,      columns = (1, features, basis functions),
 
-so that whatever maximises a likelihood over lines and curves evaluates the waves of a row once.
-Waves have a prior (`basis`), N(0, 1 / stiffness); the line has none.
+so that whatever maximises a likelihood over lines and curves evaluates the basis functions of a
+row once. Basis functions have a prior (`basis`), N(0, 1 / prior precision); the line has none.
 """
 
 from __future__ import annotations
@@ -13,10 +13,17 @@ from torch import Tensor
 
 from misscnf.mechanisms import Conditioner
 
-__all__ = ["ROWS_AT_ONCE", "columns_of", "stiffness_of", "coefficients_of", "set_coefficients"]
+__all__ = [
+    "ROWS_AT_ONCE",
+    "columns_of",
+    "prior_precision_of",
+    "coefficients_of",
+    "set_coefficients",
+]
 
 ROWS_AT_ONCE = 4096
-"""Bumps are many times as many as waves: they come and go in pieces that stay in the cache."""
+"""Radial basis functions are many times as many as basis functions: they come and go in pieces
+that stay in the cache."""
 
 
 @torch.no_grad()
@@ -31,14 +38,14 @@ def _columns(mean: Conditioner, parents: Tensor) -> Tensor:
         features = mean.encoding(parents)
         columns.append(features)
         if mean.curve is not None:
-            columns.append(mean.curve.waves(features))
+            columns.append(mean.curve.basis_functions(features))
     return torch.cat(columns, 1)
 
 
-def stiffness_of(mean: Conditioner) -> Tensor:
+def prior_precision_of(mean: Conditioner) -> Tensor:
     """Returns the precision of each coefficient in the prior, (c,)."""
     line = mean.bias.detach().new_zeros(1 + mean.features)
-    return line if mean.curve is None else torch.cat([line, mean.curve.stiffness])
+    return line if mean.curve is None else torch.cat([line, mean.curve.prior_precision])
 
 
 def coefficients_of(mean: Conditioner) -> Tensor:
@@ -56,5 +63,5 @@ def set_coefficients(mean: Conditioner, coefficients: Tensor) -> None:
 
 
 def _parts(mean: Conditioner) -> list[Tensor]:
-    waves = None if mean.curve is None else mean.curve.weight
-    return [part for part in (mean.bias, mean.weight, waves) if part is not None]
+    basis_functions = None if mean.curve is None else mean.curve.weight
+    return [part for part in (mean.bias, mean.weight, basis_functions) if part is not None]

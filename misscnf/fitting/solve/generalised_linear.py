@@ -1,6 +1,6 @@
 r"""The linear model of any table, fitted to all rows by maximum likelihood.
 
-Where every column is continuous this is full-information maximum likelihood (`fiml`). With
+Where every column is continuous this is full-information maximum likelihood (`linear`). With
 discrete columns, each node is a generalised linear model of its parents: logistic, cumulative or
 multinomial logits, a negative binomial with a log link, a line with normal noise. What the rows
 show has the likelihood of `likelihood`, and by Fisher's identity its gradient,
@@ -10,7 +10,7 @@ show has the likelihood of `likelihood`, and by Fisher's identity its gradient,
 is exact wherever the integrals are: sums over discrete nodes, closed forms, quadrature. L-BFGS
 follows it with all rows at once. It starts from each node's own fit to the rows that show its
 whole family, which on a complete table is already the maximum, and searches in coordinates in
-which the information of the table at that start (`one_step`) is one: a third of the steps.
+which the information of the table at that start (`sandwich`) is one: a third of the steps.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from torch import Tensor, nn
 
 from misscnf.data.domains import Domain
 from misscnf.draws import derive_generator
-from misscnf.fitting.completions import Particles
+from misscnf.fitting.completions import Completions
 from misscnf.fitting.settings import Shape
 from misscnf.fitting.solve.linear import LinearFit, fit_linear
 from misscnf.fitting.solve.sandwich import measure_information
 from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Plan
-from misscnf.inference.integrals import Block, Effort, integrate
+from misscnf.inference.integrals import Effort, Integral, integrate
 from misscnf.inference.likelihood import free_log_prob
 from misscnf.mechanisms import Conditioner, Count, Gaussian
 from misscnf.model import StructuralModel
@@ -44,7 +44,7 @@ OUT_OF_REACH = 1e10
 UNSEEN_SLOPE = 0.3
 """Where a family is never seen whole, a slope of zero could be a saddle."""
 SMALLEST_LOG_SCALE = math.log(1e-4)
-EFFORT = Effort(draws=64, effective=20.0, limit=1024)
+EFFORT = Effort(draws=64, least_effective=20.0, limit=1024)
 """How hard each evaluation works on what has neither a sum nor a closed form."""
 COMPLETIONS = 16
 """Of each row, for the information at the start."""
@@ -145,17 +145,17 @@ def _all_rows(model: StructuralModel, values: Tensor, plan: Plan) -> float:
         part, x = plan.select(rows), values[rows]
         free = free_log_prob(model, x, part).sum()
         total += _push(free, free, len(values))
-        blocks = integrate(model, x, part.components(), EFFORT, generator)
-        while (block := _next(blocks)) is not None:
-            weight = x.new_ones(len(block.components))
-            expected = block.expected_log_factors(model, x, weight)
-            total += _push(block.log_integral().sum(), expected, len(values))
+        integrals = integrate(model, x, part.components(), EFFORT, generator)
+        while (integral := _next(integrals)) is not None:
+            weight = x.new_ones(len(integral.components))
+            expected = integral.expected_log_factors(model, x, weight)
+            total += _push(integral.log_integral().sum(), expected, len(values))
     return total / len(values)
 
 
-def _next(blocks: Iterator[Block]) -> Block | None:
+def _next(integrals: Iterator[Integral]) -> Integral | None:
     with torch.no_grad():
-        return next(blocks, None)
+        return next(integrals, None)
 
 
 def _push(log_prob: Tensor, surrogate: Tensor, rows: int) -> float:
@@ -167,8 +167,10 @@ def _push(log_prob: Tensor, surrogate: Tensor, rows: int) -> float:
 
 def _whitening(model: StructuralModel, values: Tensor, observed: Tensor) -> np.ndarray:
     """Returns W with W Wᵀ the inverse of the information a row, bounded where there is little."""
-    particles = Particles.draw(model, values, observed, COMPLETIONS, derive_generator(0, "white"))
-    information = measure_information(model, particles).matrix / len(values)
+    completions = Completions.draw(
+        model, values, observed, COMPLETIONS, derive_generator(0, "white")
+    )
+    information = measure_information(model, completions).matrix / len(values)
     size, direction = torch.linalg.eigh(information)
     return (direction / size.clamp(min=LEAST_SHARE * float(size.max())).sqrt()).numpy()
 

@@ -2,15 +2,15 @@ r"""Lines and curves at the maximum of the observed-data likelihood: nothing is 
 
 A mean that is linear in its coefficients has a likelihood close to a parabola, also where rows
 hide what it depends on. Rounds of two steps find its maximum: complete every row K times by the
-model as it is (`particles`), and climb
+model as it is (`completions`), and climb
 
     θ = argmax  Σ_i log p(x_O; θ) − ½ Σ_j τ_j w_j²
 
-on the likelihood of these completions by a quasi-Newton method, the waves of every completion
-being evaluated once (`design`). It is EM with a likelihood instead of its lower bound, which needs
-few rounds where much is hidden. Steps are measured in posterior errors of what the completions
-would say, were they data. A constant scale settles with its mean; a network of the scale stays,
-and weighs the rows of its mean.
+on the likelihood of these completions by a quasi-Newton method, the basis functions of every
+completion being evaluated once (`design`). It is EM with a likelihood instead of its lower bound,
+which needs few rounds where much is hidden. Steps are measured in posterior errors of what the
+completions would say, were they data. A constant scale settles with its mean; a network of the
+scale stays, and weighs the rows of its mean.
 
 A round moves the model by the noise of its completions too, which is worth about 1 / 2K of a nat
 for every coefficient, and more where most of what is known of it is hidden. The model has settled
@@ -29,13 +29,13 @@ import torch
 from torch import Tensor
 
 from misscnf.draws import derive_generator
-from misscnf.fitting.completions import EFFORT, Cells, Families, Particles
+from misscnf.fitting.completions import EFFORT, Cells, Completions, Families
 from misscnf.fitting.solve.design import (
     ROWS_AT_ONCE,
     coefficients_of,
     columns_of,
+    prior_precision_of,
     set_coefficients,
-    stiffness_of,
 )
 from misscnf.fitting.solve.generalised_linear import SMALLEST_LOG_SCALE
 from misscnf.inference.elimination import Plan
@@ -43,7 +43,7 @@ from misscnf.inference.integrals import Effort
 from misscnf.mechanisms import Conditioner, Gaussian, Mechanism, standard_normal_log_prob
 from misscnf.model import StructuralModel
 
-__all__ = ["settle"]
+__all__ = ["maximise_monte_carlo"]
 
 logger = logging.getLogger("misscnf")
 
@@ -52,7 +52,7 @@ COMPLETIONS, MOST_COMPLETED = 32, 2_000_000
 MOST_ROUNDS, MOST_STEPS, MEMORY = 10, 30, 20
 SHARED = 3
 """Rounds that share the noise of their completions."""
-FINE = Effort(draws=256, effective=128.0, limit=16384, explore=4096)
+FINE = Effort(draws=256, least_effective=128.0, limit=16384, pilot_draws=4096)
 MOST_NOISE = 8.0
 """Gains of so many times the expected noise may still be noise."""
 RIDGE = 1e-9
@@ -71,7 +71,7 @@ class _Law:
     def __init__(self, mechanism: Gaussian, cells: Cells) -> None:
         self.mechanism, self.own = mechanism, cells.own
         self.columns = columns_of(mechanism.mean, cells.parents)
-        self.stiffness = stiffness_of(mechanism.mean)
+        self.prior_precision = prior_precision_of(mechanism.mean)
         self.start = coefficients_of(mechanism.mean)
         self.log_scale = self._log_scale(cells.parents).requires_grad_(mechanism.constant_scale)
         self.moved = torch.zeros_like(self.start).requires_grad_()
@@ -90,7 +90,7 @@ class _Law:
         weights = shares * torch.exp(-2.0 * self.log_scale.detach())
         said = (self.columns.T * weights) @ self.columns
         ridge = RIDGE * rows * torch.eye(len(said)).to(said)
-        return torch.linalg.cholesky((said + self.stiffness.diag() + ridge) / rows)
+        return torch.linalg.cholesky((said + self.prior_precision.diag() + ridge) / rows)
 
     @property
     def parameters(self) -> list[Tensor]:
@@ -106,7 +106,7 @@ class _Law:
         return standard_normal_log_prob(left * torch.exp(-log_scale)) - log_scale
 
     def log_prior(self) -> Tensor:
-        return -0.5 * (self.stiffness * self.coefficients().square()).sum()
+        return -0.5 * (self.prior_precision * self.coefficients().square()).sum()
 
     @torch.no_grad()
     def write(self, share: float) -> None:
@@ -150,7 +150,7 @@ class _Other:
             parameter.copy_(start)
 
 
-def settle(
+def maximise_monte_carlo(
     model: StructuralModel,
     rows: tuple[Tensor, Tensor],
     seed: int,
@@ -170,32 +170,36 @@ def settle(
     count = max(2, min(COMPLETIONS, MOST_COMPLETED // len(rows[0])))
     if not bool(Plan.make(model.graph, rows[1]).hidden.any()):
         count = 1
-    before, settled, shared = math.inf, False, 0
+    before, near_maximum, shared = math.inf, False, 0
     for number in range(MOST_ROUNDS + SHARED):
         generator = derive_generator(seed, "settle", number)
-        effort = FINE if settled else EFFORT
-        particles = Particles.draw(model, *rows, count, generator, effort)
-        families = particles.families(torch.arange(len(particles)))
+        effort = FINE if near_maximum else EFFORT
+        completions = Completions.draw(model, *rows, count, generator, effort)
+        families = completions.families(torch.arange(len(completions)))
         laws = _laws(model, families)
         if not laws:
             return 0
-        gain = _climb(families, laws)
-        if not math.isfinite(gain):  # a table so odd that a step left the numbers behind
+        elpd_difference = _maximise_completions(families, laws)
+        if not math.isfinite(
+            elpd_difference
+        ):  # a table so odd that a step left the numbers behind
             for law in laws.values():
                 law.leave()
             logger.warning("lines and curves stay where round %d of settling left them.", number)
             break
-        shared += settled
+        shared += near_maximum
         for law in laws.values():
             law.write(share=1.0 / max(shared, 1))
         if watch is not None:
             watch(number + 1, MOST_ROUNDS + SHARED)
         noise = sum(part.numel() for law in laws.values() for part in law.parameters) / (2 * count)
-        small = gain < 0.5 * noise or 0.5 * before < gain < MOST_NOISE * noise
-        settled = settled or small or number + 1 == MOST_ROUNDS
-        if shared == SHARED or (settled and count == 1):
+        small = (
+            elpd_difference < 0.5 * noise or 0.5 * before < elpd_difference < MOST_NOISE * noise
+        )
+        near_maximum = near_maximum or small or number + 1 == MOST_ROUNDS
+        if shared == SHARED or (near_maximum and count == 1):
             break
-        before = gain
+        before = elpd_difference
     return number + 1
 
 
@@ -223,7 +227,7 @@ def _shares(cells: Cells) -> Tensor:
     return shares.index_add(0, place, torch.full_like(cells.own[place], 1.0 / len(cells.place)))
 
 
-def _climb(families: Families, laws: dict[int, _Law | _Other]) -> float:
+def _maximise_completions(families: Families, laws: dict[int, _Law | _Other]) -> float:
     """Moves the laws to the maximum of the likelihood of completions; returns its gain in nats."""
     parameters = [part for law in laws.values() for part in law.parameters]
     optimiser = torch.optim.LBFGS(

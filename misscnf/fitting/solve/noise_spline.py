@@ -1,4 +1,4 @@
-r"""Splines at the maximum of the particle likelihood, before anything is trained.
+r"""Splines at the maximum of the likelihood of completions, before anything is trained.
 
 A spline has some twenty parameters, the same for every row, whose slopes differ in size by orders
 of magnitude: steps that follow the gradient of a batch crawl, where a quasi-Newton method on all
@@ -7,7 +7,7 @@ its noise,
 
     θ = argmax  Σ_i w_i log p(x_O; θ) − ½ |θ|²,     p(r; θ) = N(S_θ(r + c); 0, 1) · S_θ′(r + c),
 
-the likelihood being that of `particles`. The last term is a standard normal prior of what makes
+the likelihood being that of `completions`. The last term is a standard normal prior of what makes
 the spline: nothing in a long table, and a bridle in one of a few hundred rows.
 """
 
@@ -19,25 +19,25 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from misscnf.fitting.completions import Cells, Particles
+from misscnf.fitting.completions import Cells, Completions
 from misscnf.mechanisms import Spline
 from misscnf.model import StructuralModel
 
-__all__ = ["bend_noise"]
+__all__ = ["fit_noise_splines"]
 
 MOST_STEPS = 30
 MEMORY = 20
 """Steps that the quasi-Newton method remembers."""
 
 
-def bend_noise(
-    model: StructuralModel, particles: Particles, weights: Tensor | None = None
+def fit_noise_splines(
+    model: StructuralModel, completions: Completions, weights: Tensor | None = None
 ) -> None:
     """Bends every spline that is the same for all rows to the noise that it finds, in place.
 
     Arguments:
-        model: The model, in double precision; as it is, it is the law of the particles.
-        particles: Completions of the rows.
+        model: The model, in double precision; as it is, it is the law of the completions.
+        completions: Completions of the rows.
         weights: (N,) with mean one; None counts all rows alike.
     """
     mechanisms = {node: model.mechanism(node) for node in range(len(model.graph))}
@@ -48,7 +48,7 @@ def bend_noise(
     }
     if not splines:
         return
-    families = particles.families(torch.arange(len(particles)))
+    families = completions.families(torch.arange(len(completions)))
     cells = [
         _noise(splines[node], cells) if node in splines else cells
         for node, cells in enumerate(families.nodes)
@@ -65,7 +65,7 @@ def bend_noise(
         log_prob = families.log_prob(lambda *cells: _log_factor(laws, *cells))[0]
         total = (log_prob if weights is None else weights * log_prob).sum()
         prior = sum((shape.square().sum() for shape in shapes), total.new_zeros(()))
-        loss: Tensor = (0.5 * prior - total) / len(particles)
+        loss: Tensor = (0.5 * prior - total) / len(completions)
         loss.backward()
         return loss
 

@@ -7,7 +7,7 @@ weights w of the rows is, to first order,
 
 so that replicates cost a matrix product, and their covariance under Exp(1) weights is the sandwich
 A⁻¹ (Σ s sᵀ) A⁻¹, right also where the line is not the truth. Both come from completions of the
-rows (`particles`): the score by Fisher's identity and the information by Louis',
+rows (`completions`): the score by Fisher's identity and the information by Louis',
 
     s_i = E[s | x_O],      A = Σ_i E[−∇² log p(x) | x_O] − Cov[s | x_O],
 
@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, jacrev, vmap
 
 from misscnf.draws import derive_generator
-from misscnf.fitting.completions import LogProb, Particles
+from misscnf.fitting.completions import Completions, LogProb
 from misscnf.mechanisms import Curve
 from misscnf.model import StructuralModel
 
@@ -53,12 +53,12 @@ class Information:
     """(p, p)"""
     names: list[str]
     """Of each of the p numbers: node/parameter."""
-    stiffness: Tensor
+    prior_precision: Tensor
     """(p,) T, the precision of the prior of a curve's weights; zero for others"""
 
     def newton_moves(self, gradients: Tensor) -> Tensor:
         """Returns how far a Newton step goes, for each of B gradients of the table, (B, p)."""
-        prior = self.stiffness + PRIOR_SPREAD**-2
+        prior = self.prior_precision + PRIOR_SPREAD**-2
         moves: Tensor = torch.linalg.solve(self.matrix + prior.diag(), gradients.T).T
         for place, name in enumerate(self.names):
             if name.endswith("dispersion") and self.matrix[place, place] < FLAT * len(self.scores):
@@ -69,7 +69,7 @@ class Information:
         """Draws T c of so many replicates, (count, p)."""
         generator = derive_generator(seed, "priors")
         drawn = torch.randn(count, len(self.names), generator=generator, dtype=torch.float64)
-        return drawn * self.stiffness.sqrt()
+        return drawn * self.prior_precision.sqrt()
 
     def covariance(self) -> Tensor:
         """Returns the sandwich covariance of the estimates, (p, p)."""
@@ -88,7 +88,9 @@ class _Node:
         self.names = [
             f"{node}/{name}" for name, tensor in parameters.items() for _ in range(tensor.numel())
         ]
-        self.stiffness = torch.cat([_stiffness(self.shell, *of) for of in parameters.items()])
+        self.prior_precision = torch.cat(
+            [_prior_precision(self.shell, *of) for of in parameters.items()]
+        )
         self.place = slice(start, start + len(self.vector))
 
     def log_prob(self, vector: Tensor, own: Tensor, parents: Tensor) -> Tensor:
@@ -114,11 +116,11 @@ class _Node:
         return -jacrev(grad(total))(self.vector)
 
 
-def _stiffness(shell: nn.Module, name: str, parameter: Tensor) -> Tensor:
+def _prior_precision(shell: nn.Module, name: str, parameter: Tensor) -> Tensor:
     """Returns the precision of a parameter's prior, a number each."""
     home = shell.get_submodule(name.rpartition(".")[0])
     if isinstance(home, Curve):
-        return home.stiffness.expand(parameter.shape).flatten().double()
+        return home.prior_precision.expand(parameter.shape).flatten().double()
     return torch.zeros(parameter.numel(), dtype=torch.float64)
 
 
@@ -129,32 +131,32 @@ def _nodes(model: StructuralModel) -> list[_Node]:
     return nodes
 
 
-def measure_information(model: StructuralModel, particles: Particles) -> Information:
+def measure_information(model: StructuralModel, completions: Completions) -> Information:
     """Returns scores and information of a fitted model whose parameters are few.
 
     Arguments:
         model: The fit, in double precision.
-        particles: Completions of the rows by it; two at least.
+        completions: Completions of the rows by it; two at least.
     """
     nodes = _nodes(model)
     size = nodes[-1].place.stop
     matrix = torch.zeros(size, size, dtype=torch.float64)
     scores = []
-    for rows in torch.arange(len(particles)).split(ROWS_AT_ONCE):
-        score, part = _information_of(nodes, particles, rows, size)
+    for rows in torch.arange(len(completions)).split(ROWS_AT_ONCE):
+        score, part = _information_of(nodes, completions, rows, size)
         scores.append(score)
         matrix += part
     names = [name for node in nodes for name in node.names]
-    stiffness = torch.cat([node.stiffness for node in nodes])
-    return Information(torch.cat(scores), (matrix + matrix.T) / 2, names, stiffness)
+    prior_precision = torch.cat([node.prior_precision for node in nodes])
+    return Information(torch.cat(scores), (matrix + matrix.T) / 2, names, prior_precision)
 
 
 def _information_of(
-    nodes: list[_Node], particles: Particles, rows: Tensor, size: int
+    nodes: list[_Node], completions: Completions, rows: Tensor, size: int
 ) -> tuple[Tensor, Tensor]:
     """Returns scores (n, p) and the information (p, p) of some rows."""
-    families = particles.families(rows)
-    count = particles.count
+    families = completions.families(rows)
+    count = completions.count
     score = torch.zeros(len(rows), size, dtype=torch.float64)
     drawn = torch.zeros(len(families.component_row), count, size, dtype=torch.float64)
     matrix = torch.zeros(size, size, dtype=torch.float64)
@@ -176,17 +178,17 @@ def _information_of(
 
 
 def one_step_replicates(
-    model: StructuralModel, particles: Particles, weights: Tensor, seed: int = 0
+    model: StructuralModel, completions: Completions, weights: Tensor, seed: int = 0
 ) -> list[StructuralModel]:
     """Returns a model for each set of weights of the rows.
 
     Arguments:
         model: The fit of lines and curves, in double precision.
-        particles: Completions of the rows by it.
+        completions: Completions of the rows by it.
         weights: (B, N) with mean one.
         seed: Where the draws from the priors of curves start.
     """
-    found = measure_information(model, particles)
+    found = measure_information(model, completions)
     gradients = (weights - 1.0) @ found.scores + found.draw_pulls(len(weights), seed)
     return [moved(model, move) for move in found.newton_moves(gradients)]
 

@@ -1,6 +1,6 @@
-r"""Lines at the maximum of the particle likelihood, one for each set of weights of the rows.
+r"""Lines at the maximum of the likelihood of completions, one for each set of weights of the rows.
 
-One Newton step (`one_step`) is the maximum to first order. Where lines are rivals of networks
+One Newton step (`sandwich`) is the maximum to first order. Where lines are rivals of networks
 that are trained to the end, first order is not fair to them: on linear tables of 20,000 rows with
 90 % lost, networks beat one-step lines by three standard errors. Here the steps go on, all sets of
 weights at once, with the information at the fit as it is (a chord iteration),
@@ -16,7 +16,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from misscnf.fitting.completions import Particles
+from misscnf.fitting.completions import Completions
 from misscnf.fitting.solve.sandwich import measure_information, moved
 from misscnf.fitting.stacked import Ensemble
 from misscnf.model import StructuralModel
@@ -31,43 +31,43 @@ ROWS_AT_ONCE = 4096
 
 
 def maximise_lines(
-    line: StructuralModel, particles: Particles, weights: Tensor
+    line: StructuralModel, completions: Completions, weights: Tensor
 ) -> list[StructuralModel]:
     """Returns a line for each set of weights of the rows.
 
     Arguments:
         line: The linear fit to all rows, in double precision.
-        particles: Completions of the rows by it.
+        completions: Completions of the rows by it.
         weights: (B, N) with mean one.
     """
-    information = measure_information(line, particles)
+    information = measure_information(line, completions)
     lines = [line] * len(weights)
-    value, gradient = _value_and_gradient(lines, particles, weights)
+    value, gradient = _value_and_gradient(lines, completions, weights)
     share = value.new_ones(len(lines), 1)
     for _ in range(MOST_STEPS):
         moves = share * information.newton_moves(gradient)
         tried = [moved(of, move) for of, move in zip(lines, moves, strict=True)]
-        found, slope = _value_and_gradient(tried, particles, weights)
+        found, slope = _value_and_gradient(tried, completions, weights)
         better = found > value
-        gain = torch.where(better, found - value, 0.0)
+        elpd_difference = torch.where(better, found - value, 0.0)
         pairs = zip(lines, tried, better.tolist(), strict=True)
         lines = [new if is_better else old for old, new, is_better in pairs]
-        value, gradient = value + gain, torch.where(better[:, None], slope, gradient)
+        value, gradient = value + elpd_difference, torch.where(better[:, None], slope, gradient)
         share = (share * torch.where(better[:, None], GROWTH, SHRINKAGE)).clamp(max=1.0)
-        if better.all() and float(gain.max()) < NO_GAIN:
+        if better.all() and float(elpd_difference.max()) < NO_GAIN:
             break
     return lines
 
 
 def _value_and_gradient(
-    models: list[StructuralModel], particles: Particles, weights: Tensor
+    models: list[StructuralModel], completions: Completions, weights: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Returns the weighted log-likelihoods of all rows, (B,), and their gradients, (B, p)."""
     ensemble = Ensemble(models)
     log_factor = ensemble.log_factor(ensemble.parameters)
     value = weights.new_zeros(len(models))
-    for rows in torch.arange(len(particles)).split(ROWS_AT_ONCE):
-        part = (weights[:, rows] * particles.log_prob(rows, log_factor)).sum(1)
+    for rows in torch.arange(len(completions)).split(ROWS_AT_ONCE):
+        part = (weights[:, rows] * completions.log_prob(rows, log_factor)).sum(1)
         part.sum().backward()
         value += part.detach()
     gradients = [

@@ -1,12 +1,12 @@
 r"""Replicates of a trained fit: B networks at once, each on its own weights of the rows.
 
-The weighted (Bayesian) bootstrap: replicate b maximises Σ_rows w_row^b log p_θ(x_O) with
-w ~ Exp(1), on the particle likelihood of the fit (`particles`). It starts as a fit to such rows
-would, from the line of its own weights and hidden layers of its own, and follows the same
+The weighted (Bayesian) bootstrap: replicate b maximises Σ_rows w_row^b log p_θ(x_O) with w ~
+Exp(1), on the likelihood of completions of the fit (`completions`). It starts as a fit to such
+rows would, from the line of its own weights and hidden layers of its own, and follows the same
 schedule, averaging and choice of the epoch that is kept, so that its spread is that of the whole
-procedure: a common start would make replicates alike where that epoch comes early. The B
-sets of parameters are stacked and trained together: an optimiser that works element by element
-does not mix them.
+procedure: a common start would make replicates alike where that epoch comes early. The B sets of
+parameters are stacked and trained together: an optimiser that works element by element does not
+mix them.
 
 The prior of a curve counts as data do: each replicate is drawn towards weights of its own, from
 that prior. What the rows say little of then spreads as widely as the prior leaves it, where
@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 
 from misscnf.draws import derive_generator
-from misscnf.fitting.completions import Particles
-from misscnf.fitting.elpd import Gain
+from misscnf.fitting.completions import Completions
+from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.stacked import Ensemble, Parameters
 from misscnf.fitting.train.loop import ERRORS_TO_BEAT
@@ -41,7 +41,7 @@ EpochWatcher = Callable[[int, int], None]
 
 def train_ensemble(
     models: Sequence[StructuralModel],
-    particles: Particles,
+    completions: Completions,
     rows: tuple[Tensor, Tensor],
     weights: Tensor,
     settings: Settings,
@@ -51,15 +51,15 @@ def train_ensemble(
     """Trains all models in place, each on its own weights of the rows.
 
     Arguments:
-        models: The starting points, B of them, in the precision of the particles.
-        particles: The likelihood near the fit.
+        models: The starting points, B of them, in the precision of the completions.
+        completions: The likelihood near the fit.
         rows: Which rows to learn from, and which choose the best epoch (maybe none).
         weights: (B, N).
         settings: How the fit was trained.
         seed: Where randomness starts.
         watch: Called after each epoch.
     """
-    training = Training(models, particles, rows, weights, settings, seed)
+    training = Training(models, completions, rows, weights, settings, seed)
     training.draw_priors()
     training.run(watch)
 
@@ -70,7 +70,7 @@ class Training:
     def __init__(
         self,
         models: Sequence[StructuralModel],
-        particles: Particles,
+        completions: Completions,
         rows: tuple[Tensor, Tensor],
         weights: Tensor,
         settings: Settings,
@@ -78,7 +78,7 @@ class Training:
         nodes: Collection[int] | None = None,
     ) -> None:
         self.models, self.ensemble = models, Ensemble(models, nodes)
-        self.particles, self.weights = particles, weights
+        self.completions, self.weights = completions, weights
         (self.train, self.held_out), self.settings, self.seed = rows, settings, seed
         self.now = self.ensemble.parameters
         self.optimiser = torch.optim.AdamW(
@@ -100,7 +100,7 @@ class Training:
         generator = derive_generator(self.seed, "priors")
         for prior in self.priors:
             drawn = torch.randn(prior.centre.shape, generator=generator, dtype=torch.float64)
-            prior.centre.copy_(drawn / prior.stiffness.double().sqrt())
+            prior.centre.copy_(drawn / prior.prior_precision.double().sqrt())
 
     def run(self, watch: EpochWatcher | None = None) -> None:
         """Trains for all epochs, and writes what is kept into the models."""
@@ -113,12 +113,12 @@ class Training:
 
     @torch.no_grad()
     def _kept(self) -> list[Parameters]:
-        """Returns the averages at the end, or at an epoch that is clearly better (`loop`)."""
+        """Returns the averages at the end, or at an epoch that is clearly better."""
         gaps = []
         for rows in self._pieces(self.held_out):
             best, last = (self._log_prob(rows, of) for of in (self.best, self.averaged))
             gaps.append(self.weights[:, rows] * (best - last))
-        better = [Gain.of(gap).ratio > ERRORS_TO_BEAT for gap in torch.cat(gaps, 1)]
+        better = [ElpdDifference.of(gap).ratio > ERRORS_TO_BEAT for gap in torch.cat(gaps, 1)]
         kept = _copy(self.averaged)
         for node, best_node in zip(kept, self.best, strict=True):
             for name, tensor in node.items():
@@ -169,11 +169,11 @@ class Training:
         return found
 
     def _log_prob(self, rows: Tensor, parameters: list[Parameters]) -> Tensor:
-        return self.particles.log_prob(rows, self.ensemble.log_factor(parameters))
+        return self.completions.log_prob(rows, self.ensemble.log_factor(parameters))
 
     def _pieces(self, rows: Tensor) -> tuple[Tensor, ...]:
         return rows.split(
-            max(1, EVALUATIONS_AT_ONCE // (self.ensemble.size * self.particles.count))
+            max(1, EVALUATIONS_AT_ONCE // (self.ensemble.size * self.completions.count))
         )
 
 

@@ -19,14 +19,14 @@ import torch
 from torch import Tensor
 
 from misscnf.draws import derive_generator
-from misscnf.fitting.elpd import Gain
+from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.train.checkpoint import Checkpoint
 from misscnf.fitting.train.objective import (
     StepReport,
+    complete_family_gradient,
     fisher_gradient,
     pathwise_gradient,
-    shown_gradient,
 )
 from misscnf.fitting.train.schedule import Schedule, make_schedule, schedule_state
 from misscnf.inference.elimination import Plan
@@ -87,7 +87,7 @@ class _State:
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
-def _well_shown(plan: Plan) -> frozenset[int]:
+def _well_covered(plan: Plan) -> frozenset[int]:
     """Returns the nodes whose family is shown whole by enough rows."""
     shown = torch.bincount(plan.free_factors()[0], minlength=len(plan.graph))
     return frozenset((shown >= FEWEST_SHOWN).nonzero().flatten().tolist())
@@ -124,12 +124,12 @@ class Trainer:
         self.settings, self.seed, self.checkpoint = settings, seed, checkpoint
         self.batch = settings.batch_for(len(train))
         self.steps_an_epoch = math.ceil(len(train) / self.batch)
-        self.well_shown = _well_shown(train.plan)
-        has_shown = any(train.plan.graph.parents[i] for i in self.well_shown)
-        before = round(settings.shown_share * settings.epochs) if has_shown else 0
+        self.well_covered = _well_covered(train.plan)
+        any_covered = any(train.plan.graph.parents[i] for i in self.well_covered)
+        before = round(settings.complete_family_share * settings.epochs) if any_covered else 0
         self.epochs = before + settings.epochs
         # With nothing hidden, the likelihood is no dearer than its shown families: the same.
-        self.shown_epochs = before if bool(train.plan.hidden.any()) else 0
+        self.complete_family_epochs = before if bool(train.plan.hidden.any()) else 0
         self.parameters = dict(model.named_parameters())
         self.optimiser = torch.optim.AdamW(
             self.parameters.values(), lr=settings.learning_rate, weight_decay=0.0, fused=True
@@ -171,7 +171,7 @@ class Trainer:
         if self.validation is None or not self.settings.keep_best:
             return False
         best, last = (self._validate(self.validation, of) for of in (self.best, self.averaged))
-        return Gain.of(best - last).ratio > ERRORS_TO_BEAT
+        return ElpdDifference.of(best - last).ratio > ERRORS_TO_BEAT
 
     def _finished(self) -> bool:
         patience = self.settings.patience
@@ -200,8 +200,8 @@ class Trainer:
 
     def _gradient(self, rows: Rows, chosen: Tensor, generator: torch.Generator) -> StepReport:
         s = self.settings
-        if self.state.epoch < self.shown_epochs:
-            return shown_gradient(self.model, rows.values, rows.plan, self.well_shown)
+        if self.state.epoch < self.complete_family_epochs:
+            return complete_family_gradient(self.model, rows.values, rows.plan, self.well_covered)
         if s.gradient == "pathwise":
             return pathwise_gradient(self.model, rows.values, rows.plan, s.effort, generator)
         last = None if self.last is None else self.last[chosen]
@@ -229,7 +229,7 @@ class Trainer:
         record: dict[str, Any] = {
             "epoch": state.epoch,
             "learning_rate": self.schedule.rate(state.step - 1),
-            "short_of_draws": sum(report.short for report in reports) / len(reports),
+            "below_target": sum(report.below_target for report in reports) / len(reports),
         }
         log_probs = [report.log_prob for report in reports if report.log_prob is not None]
         if log_probs:

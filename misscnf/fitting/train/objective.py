@@ -13,9 +13,9 @@ each node's part is back-propagated by itself, so that memory stays flat in the 
 The paper differentiates log p̂ itself, through the draws: `pathwise_gradient`.
 
 A fit begins with the factors that have no integral, Σ log φ_i over the families that a row shows
-whole (`shown_gradient`): steps that cost no draw, from which networks learn their rough form.
-What they find is where the likelihood starts, not an estimate: which families are seen may depend
-on their values.
+whole (`complete_family_gradient`): steps that cost no draw, from which networks learn their rough
+form. What they find is where the likelihood starts, not an estimate: which families are seen may
+depend on their values.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from misscnf.inference.integrals import Effort, integrate
 from misscnf.inference.likelihood import free_log_prob
 from misscnf.model import StructuralModel
 
-__all__ = ["StepReport", "fisher_gradient", "pathwise_gradient", "shown_gradient"]
+__all__ = ["StepReport", "fisher_gradient", "pathwise_gradient", "complete_family_gradient"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class StepReport:
 
     log_prob: float | None
     """Mean log-density of what the rows show, where the step computed it."""
-    short: float
+    below_target: float
     """Share of the components with fewer effective draws than asked for."""
 
 
@@ -67,7 +67,7 @@ def fisher_gradient(
     """
     components = plan.components()
     with torch.no_grad():
-        completed, log_integral, short = _complete(
+        completed, log_integral, below_target = _complete(
             model, values, components, effort, completions, generator, last
         )
     total = log_integral
@@ -90,10 +90,10 @@ def fisher_gradient(
         loss = -(free_sum + factor[len(free) :].sum() / completions) / len(values)
         if loss.requires_grad:
             loss.backward()
-    return StepReport(total / len(values), short)
+    return StepReport(total / len(values), below_target)
 
 
-def shown_gradient(
+def complete_family_gradient(
     model: StructuralModel, values: Tensor, plan: Plan, nodes: Collection[int]
 ) -> StepReport:
     """Adds the gradient of −Σ log φ_i / N over the families of some nodes that rows show whole."""
@@ -120,19 +120,19 @@ def _complete(
         return values.expand(completions, *values.shape), 0.0, 0.0
     # Column by column in memory, as nodes read them.
     completed = values.T.repeat(completions, 1, 1).transpose(1, 2)
-    total, short = 0.0, 0
-    for block in integrate(model, values, components, effort, generator, last):
-        c = block.components
-        drawn = block.draw(completions, generator, even=True)
+    total, below_target = 0.0, 0
+    for integral in integrate(model, values, components, effort, generator, last):
+        c = integral.components
+        drawn = integral.draw(completions, generator, even=True)
         completed[:, c.cell_row, c.cell_node] = drawn.T.to(values)
-        total += float(block.log_integral().sum())
-        short += block.short
+        total += float(integral.log_integral().sum())
+        below_target += integral.below_target
     if last is not None:
         # Spread evenly, completions are in order: only one by chance has the law of a draw.
         one = int(torch.randint(completions, (), generator=generator, device=generator.device))
         where = components.cell_row, components.cell_node
         last[where] = completed[one][where]
-    return completed, total, short / len(components)
+    return completed, total, below_target / len(components)
 
 
 def _by_node(nodes: Tensor, rows: Tensor, count: int) -> tuple[Tensor, ...]:
@@ -149,8 +149,8 @@ def pathwise_gradient(
 ) -> StepReport:
     """Adds the gradient of −mean log p̂(x_O), through the draws, as the paper does."""
     log_prob = free_log_prob(model, values, plan).sum()
-    for block in integrate(model, values, plan.components(), effort, generator):
-        log_prob = log_prob + block.log_integral().sum()
+    for integral in integrate(model, values, plan.components(), effort, generator):
+        log_prob = log_prob + integral.log_integral().sum()
     mean = log_prob / len(values)
     if mean.requires_grad:
         (-mean).backward()

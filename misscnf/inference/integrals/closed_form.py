@@ -26,13 +26,13 @@ from misscnf.inference.integrals.sweep import Sweep
 from misscnf.mechanisms import LinearForm
 from misscnf.model import StructuralModel
 
-__all__ = ["GaussianBlock", "closed_form"]
+__all__ = ["GaussianIntegral", "closed_form"]
 
 LOG_TWO_PI = math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
-class GaussianBlock:
+class GaussianIntegral:
     """Components of at most m hidden nodes, padded to m by standard normals."""
 
     components: Components
@@ -44,7 +44,7 @@ class GaussianBlock:
     """(C, m, m) lower triangular, precision = root rootᵀ"""
     integral: Tensor
     """(C,)"""
-    short: int = 0
+    below_target: int = 0
 
     def log_integral(self) -> Tensor:
         """Returns the closed form, (C,)."""
@@ -54,7 +54,7 @@ class GaussianBlock:
         """Returns zeros: the value is exact."""
         return torch.zeros_like(self.integral)
 
-    def effective(self) -> Tensor:
+    def effective_size(self) -> Tensor:
         """Returns infinity: no draws are needed."""
         return torch.full_like(self.integral, math.inf)
 
@@ -87,17 +87,17 @@ class GaussianBlock:
 
 def closed_form(
     model: StructuralModel, values: Tensor, components: Components
-) -> Iterator[GaussianBlock]:
+) -> Iterator[GaussianIntegral]:
     """Yields blocks of components of similar size, so that padding stays small."""
     if not len(components):
         return
     bucket = torch.ceil(torch.log2(components.size.double())).long()
     for exponent in bucket.unique().tolist():
         # In double precision: sharp evidence on several nodes makes the precision ill-conditioned.
-        yield _block(model, values.double(), components.select(bucket == exponent))
+        yield _integral(model, values.double(), components.select(bucket == exponent))
 
 
-def _block(model: StructuralModel, values: Tensor, components: Components) -> GaussianBlock:
+def _integral(model: StructuralModel, values: Tensor, components: Components) -> GaussianIntegral:
     c, slot, m = components, components.slots(), int(components.size.max())
     slot_of = torch.full(values.shape, -1, dtype=torch.int64, device=values.device)
     slot_of[c.cell_row, c.cell_node] = slot
@@ -118,7 +118,7 @@ def _block(model: StructuralModel, values: Tensor, components: Components) -> Ga
     mean = torch.cholesky_solve(shift[..., None], root)[..., 0]
     log_det = 2.0 * root.diagonal(dim1=1, dim2=2).log().sum(1)
     integral = 0.5 * (c.size * LOG_TWO_PI - log_det + (shift * mean).sum(1) - constant)
-    return GaussianBlock(components, slot, mean, root, integral)
+    return GaussianIntegral(components, slot, mean, root, integral)
 
 
 def _factors(c: Components, nodes: int) -> Iterator[tuple[int, Tensor, Tensor]]:

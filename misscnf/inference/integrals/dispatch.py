@@ -9,9 +9,9 @@ from torch import Tensor
 
 from misscnf.inference.elimination import Components
 from misscnf.inference.integrals.closed_form import closed_form
-from misscnf.inference.integrals.enumeration import branched, hides_discrete
+from misscnf.inference.integrals.enumeration import enumerate_discrete, hides_discrete
 from misscnf.inference.integrals.importance import guided_draws
-from misscnf.inference.integrals.integral import Accept, Block, Effort, WeightedDraws, parts
+from misscnf.inference.integrals.integral import Accept, Effort, Integral, WeightedDraws, parts
 from misscnf.inference.integrals.prior import prior_draws
 from misscnf.inference.integrals.quadrature import quadrature
 from misscnf.model import StructuralModel
@@ -30,7 +30,7 @@ def integrate(
     effort: Effort,
     generator: torch.Generator,
     last: Tensor | None = None,
-) -> Iterator[Block]:
+) -> Iterator[Integral]:
     """Yields blocks that together hold each component once.
 
     Arguments:
@@ -47,7 +47,9 @@ def integrate(
         hides = hides_discrete(model, rest)
         if hides.any():
             chosen = rest.select(hides)
-            yield from branched(model, values, chosen, effort, generator, _integrate_the_rest)
+            yield from enumerate_discrete(
+                model, values, chosen, effort, generator, _integrate_the_rest
+            )
             rest = rest.select(~hides)
     yield from _integrate_the_rest(model, values, rest, effort, generator, last)
 
@@ -59,7 +61,7 @@ def _integrate_the_rest(
     effort: Effort,
     generator: torch.Generator,
     last: Tensor | None = None,
-) -> Iterator[Block]:
+) -> Iterator[Integral]:
     """Yields blocks of components without sums: discrete cells, if there are any, are drawn."""
     rest = components
     if effort.closed_form and len(rest):
@@ -84,12 +86,12 @@ def _integrate_the_rest(
 def _enough(effort: Effort, *, of_one: bool) -> Accept:
     """Returns the rule by which a component has been integrated well enough."""
     # Equally spaced points resolve a smooth bulk with far fewer draws than random ones need.
-    need = effort.replicates * (EVENLY_SPACED if of_one else effort.effective)
+    need = effort.randomisations * (EVENLY_SPACED if of_one else effort.least_effective)
 
-    def accept(block: WeightedDraws) -> Tensor:
-        good = block.effective() >= min(need, 0.75 * block.fresh.shape[1])
+    def accept(integral: WeightedDraws) -> Tensor:
+        good = integral.effective_size() >= min(need, 0.75 * integral.fresh.shape[1])
         if effort.tolerance is not None:
-            good &= block.standard_error() <= effort.tolerance
+            good &= integral.standard_error() <= effort.tolerance
         return good
 
     return accept

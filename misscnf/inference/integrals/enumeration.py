@@ -22,11 +22,11 @@ from torch import Tensor
 
 from misscnf.draws import uniform_numbers
 from misscnf.inference.elimination import Components, Plan
-from misscnf.inference.integrals.integral import BUDGET, Block, Effort
+from misscnf.inference.integrals.integral import BUDGET, Effort, Integral
 from misscnf.inference.integrals.states import MOST_STATES, Tables, count_states, hidden_nodes
 from misscnf.model import StructuralModel
 
-__all__ = ["BranchedBlock", "branched", "hides_discrete"]
+__all__ = ["EnumeratedIntegral", "enumerate_discrete", "hides_discrete"]
 
 MOST_INTEGRALS = 1024
 """The most states of its scope that a term with an integral may have."""
@@ -35,7 +35,7 @@ WORTH_KEEPING = 100.0
 """Counts get more states while the posterior share of the last one exceeds the tail so often."""
 
 Integrate = Callable[
-    [StructuralModel, Tensor, Components, Effort, torch.Generator], Iterator[Block]
+    [StructuralModel, Tensor, Components, Effort, torch.Generator], Iterator[Integral]
 ]
 
 
@@ -72,15 +72,15 @@ class _Terms:
 
 
 @dataclass(frozen=True)
-class BranchedBlock:
+class EnumeratedIntegral:
     """Components with all their branches. B branches, T entries of tables, P lookups."""
 
     components: Components
-    branches: Tables
+    joint: Tables
     """a table a component, over its discrete cells"""
     entry: Tensor
     """(P,) the entries that branches look up"""
-    branch: Tensor
+    joint_state: Tensor
     """(P,) which branch looks"""
     rows: Tensor
     """(T, d) the values at each entry"""
@@ -88,45 +88,45 @@ class BranchedBlock:
     """(T, d) the factors that are evaluated there"""
     log_term: Tensor
     """(T,)"""
-    blocks: list[Block]
+    integrals: list[Integral]
     """the integrals in the terms; their rows are entries"""
 
     @property
     def log_weight(self) -> Tensor:
         """(B,) log of each branch's share of the integral."""
-        total = self.log_term.new_zeros(len(self.branches.table))
-        return total.index_add(0, self.branch, self.log_term[self.entry])
+        total = self.log_term.new_zeros(len(self.joint.table))
+        return total.index_add(0, self.joint_state, self.log_term[self.entry])
 
     def log_integral(self) -> Tensor:
         """Returns the log of the sum over branches, (C,)."""
         log_weight = self.log_weight
         top = log_weight.new_full((len(self.components),), -math.inf)
-        top = top.scatter_reduce(0, self.branches.table, log_weight.detach(), "amax")
+        top = top.scatter_reduce(0, self.joint.table, log_weight.detach(), "amax")
         top = torch.where(top.isfinite(), top, 0.0)
-        share = torch.exp(log_weight - top[self.branches.table])
+        share = torch.exp(log_weight - top[self.joint.table])
         return top + torch.log(self._per_component(share))
 
-    def _per_component(self, of_branches: Tensor) -> Tensor:
-        total = of_branches.new_zeros(len(self.components))
-        return total.index_add(0, self.branches.table, of_branches)
+    def _per_component(self, of_joint: Tensor) -> Tensor:
+        total = of_joint.new_zeros(len(self.components))
+        return total.index_add(0, self.joint.table, of_joint)
 
     def shares(self) -> Tensor:
         """Returns each branch's posterior probability, (B,); even where all weights are zero."""
-        total = self.log_integral()[self.branches.table]
-        even = (1.0 / self.branches.size)[self.branches.table].to(total)
+        total = self.log_integral()[self.joint.table]
+        even = (1.0 / self.joint.size)[self.joint.table].to(total)
         return torch.where(total.isfinite(), torch.exp(self.log_weight - total), even)
 
     def _entry_shares(self) -> Tensor:
         """Returns the posterior probability of each entry's state of its scope, (T,)."""
         shares = self.shares()
-        return torch.zeros_like(self.log_term).index_add(0, self.entry, shares[self.branch])
+        return torch.zeros_like(self.log_term).index_add(0, self.entry, shares[self.joint_state])
 
     def standard_error(self) -> Tensor:
         """Returns the standard error, (C,); zero where the sum is exact."""
         variance = torch.zeros_like(self.log_term)
-        for block in self.blocks:
-            error = block.standard_error().to(variance)
-            variance = variance.index_add(0, block.components.row, error**2)
+        for integral in self.integrals:
+            error = integral.standard_error().to(variance)
+            variance = variance.index_add(0, integral.components.row, error**2)
         # An entry moves all branches that look it up; one of no weight moves nothing.
         share = self._entry_shares()
         parts = torch.where(share > 0, share**2 * variance, 0.0)
@@ -135,52 +135,54 @@ class BranchedBlock:
 
     def _component_of_entry(self) -> Tensor:
         component = torch.zeros_like(self.log_term, dtype=torch.int64)
-        component[self.entry] = self.branches.table[self.branch]
+        component[self.entry] = self.joint.table[self.joint_state]
         return component
 
-    def effective(self) -> Tensor:
+    def effective_size(self) -> Tensor:
         """Returns the effective draws averaged over branches, (C,); infinite where exact."""
         least = torch.full_like(self.log_term, math.inf)
-        for block in self.blocks:
-            found = block.effective().to(least)
-            least = least.scatter_reduce(0, block.components.row, found, "amin")
-        of_branch = torch.full_like(self.log_weight, math.inf)
-        of_branch = of_branch.scatter_reduce(0, self.branch, least[self.entry], "amin")
-        return 1.0 / self._per_component(self.shares() / of_branch)
+        for integral in self.integrals:
+            found = integral.effective_size().to(least)
+            least = least.scatter_reduce(0, integral.components.row, found, "amin")
+        of_joint_state = torch.full_like(self.log_weight, math.inf)
+        of_joint_state = of_joint_state.scatter_reduce(
+            0, self.joint_state, least[self.entry], "amin"
+        )
+        return 1.0 / self._per_component(self.shares() / of_joint_state)
 
     @property
-    def short(self) -> int:
+    def below_target(self) -> int:
         """How many components got fewer effective draws than asked for, at most."""
-        return min(len(self.components), sum(block.short for block in self.blocks))
+        return min(len(self.components), sum(integral.below_target for integral in self.integrals))
 
-    def cut_short(self, model: StructuralModel, share: float) -> Tensor:
+    def cut_off(self, model: StructuralModel, share: float) -> Tensor:
         """Says which counts still have more than a share of the posterior at their end, (C, d).
 
         Counts are cut by their prior; evidence may want larger ones.
         """
-        cut = torch.zeros_like(self.branches.states, dtype=torch.bool)
-        ending = self.branches.digits == self.branches.states[self.branches.table] - 1
+        cut = torch.zeros_like(self.joint.states, dtype=torch.bool)
+        ending = self.joint.digits == self.joint.states[self.joint.table] - 1
         shares = self.shares()
         for node in range(len(model.graph)):
             kind = model.mechanism(node).domain.kind
-            if kind == "count" and (self.branches.states[:, node] > 1).any():
+            if kind == "count" and (self.joint.states[:, node] > 1).any():
                 at_end = self._per_component(torch.where(ending[:, node], shares, 0.0))
-                cut[:, node] = (at_end > share) & (self.branches.states[:, node] > 1)
+                cut[:, node] = (at_end > share) & (self.joint.states[:, node] > 1)
         # Where nothing has any weight, more states would not find it either.
         return cut & self.log_integral().isfinite()[:, None]
 
     def draw(self, count: int, generator: torch.Generator, *, even: bool = False) -> Tensor:
         """Draws a branch by its probability, then what the branch leaves hidden, (H, count)."""
         c = self.components
-        branch = self._draw_branches(count, generator, even=even)[c.cell_component]
-        values = self.branches.digits[branch, c.cell_node[:, None]].to(self.rows)
-        if not self.blocks:
+        joint_state = self._draw_joint(count, generator, even=even)[c.cell_component]
+        values = self.joint.digits[joint_state, c.cell_node[:, None]].to(self.rows)
+        if not self.integrals:
             return values
         drawn, place = self._draw_inside(count, generator, even=even)
-        where = place[branch, c.cell_node[:, None]]
+        where = place[joint_state, c.cell_node[:, None]]
         return torch.where(where >= 0, drawn.gather(0, where.clamp(min=0)), values)
 
-    def _draw_branches(self, count: int, generator: torch.Generator, *, even: bool) -> Tensor:
+    def _draw_joint(self, count: int, generator: torch.Generator, *, even: bool) -> Tensor:
         """Returns branches drawn by their probabilities, (C, count)."""
         shares = self.shares().double()
         place = uniform_numbers((len(self.components), count), generator, shares)
@@ -189,8 +191,8 @@ class BranchedBlock:
         # Each component's shares sum to one, so that its branches end at its number plus one.
         number = torch.arange(len(self.components), device=place.device)[:, None]
         chosen = torch.searchsorted(shares.cumsum(0), place + number)
-        first = self.branches.offset[:, None]
-        last = first + self.branches.size[:, None] - 1
+        first = self.joint.offset[:, None]
+        last = first + self.joint.size[:, None] - 1
         return torch.maximum(torch.minimum(chosen, last), first)
 
     def _draw_inside(
@@ -199,17 +201,17 @@ class BranchedBlock:
         """Returns draws of all integrals (Q, count), and where a branch finds a node's, (B, d)."""
         at = torch.full(self.rows.shape, -1, dtype=torch.int64, device=self.rows.device)
         drawn, start = [], 0
-        for block in self.blocks:
-            inner, end = block.components, start + len(block.components.cell_node)
+        for integral in self.integrals:
+            inner, end = integral.components, start + len(integral.components.cell_node)
             at[inner.cell_row, inner.cell_node] = torch.arange(start, end, device=at.device)
-            some = block.draw(count, generator, even=even).to(self.rows)
+            some = integral.draw(count, generator, even=even).to(self.rows)
             if even:  # in no order, since a branch takes only those of its own share of the draws
                 order = uniform_numbers((len(inner), count), generator, self.rows).argsort(1)
                 some = some.gather(1, order[inner.cell_component])
             drawn.append(some)
             start = end
-        place = torch.full_like(at[:1], -1).repeat(len(self.branches.table), 1)
-        index = self.branch[:, None].expand(-1, at.shape[1])
+        place = torch.full_like(at[:1], -1).repeat(len(self.joint.table), 1)
+        index = self.joint_state[:, None].expand(-1, at.shape[1])
         return torch.cat(drawn), place.scatter_reduce(0, index, at[self.entry], "amax")
 
     def expected_log_factors(
@@ -219,20 +221,20 @@ class BranchedBlock:
         share = self._entry_shares().detach().to(weight) * weight[self._component_of_entry()]
         log_prob = _free_log_prob(model, self.rows, self.free)
         total = torch.where(share > 0, share * log_prob, 0.0).sum()
-        for block in self.blocks:
-            inner = share[block.components.row]
-            total = total + block.expected_log_factors(model, self.rows, inner)
+        for integral in self.integrals:
+            inner = share[integral.components.row]
+            total = total + integral.expected_log_factors(model, self.rows, inner)
         return total
 
 
-def branched(
+def enumerate_discrete(
     model: StructuralModel,
     values: Tensor,
     components: Components,
     effort: Effort,
     generator: torch.Generator,
     integrate: Integrate,
-) -> Iterator[Block]:
+) -> Iterator[Integral]:
     """Yields blocks of components that hide discrete nodes, each component once.
 
     Arguments:
@@ -257,7 +259,7 @@ def _sum(
     effort: Effort,
     generator: torch.Generator,
     integrate: Integrate,
-) -> Iterator[Block]:
+) -> Iterator[Integral]:
     """Yields the blocks of components with these numbers of states, or more if they need them."""
     tools = (effort, generator, integrate)
     few = _few_enough(states, terms)
@@ -270,13 +272,13 @@ def _sum(
     for number in part.unique().tolist():
         mine = part == number
         chosen, some = components.select(mine), terms.select(mine)
-        block = _block(model, values, chosen, Tables(states[mine]), some, *tools)
-        cut = block.cut_short(model, WORTH_KEEPING * effort.tail)
+        integral = _integral(model, values, chosen, Tables(states[mine]), some, *tools)
+        cut = integral.cut_off(model, WORTH_KEEPING * effort.tail)
         if cut.any():
             more = torch.where(cut, 2 * states[mine], states[mine])
             yield from _sum(model, values, chosen, more, some, *tools)
         else:
-            yield block
+            yield integral
 
 
 def _terms(model: StructuralModel, components: Components) -> _Terms:
@@ -325,30 +327,32 @@ def _parts(states: Tensor, terms: _Terms) -> Tensor:
     return ((cells.cumsum(0) - cells) // BUDGET).unique(return_inverse=True)[1]
 
 
-def _block(
+def _integral(
     model: StructuralModel,
     values: Tensor,
     components: Components,
-    branches: Tables,
+    joint: Tables,
     terms: _Terms,
     effort: Effort,
     generator: torch.Generator,
     integrate: Integrate,
-) -> BranchedBlock:
-    tables = Tables(torch.where(terms.scope, branches.states[terms.component], 1))
+) -> EnumeratedIntegral:
+    tables = Tables(torch.where(terms.scope, joint.states[terms.component], 1))
     rows = tables.fill(values[components.row[terms.component]])
     integrated = terms.continuous.any(1)[tables.table]
     free = terms.factors[tables.table] & ~integrated[:, None]
     log_term = _free_log_prob(model, rows, free)
-    blocks: list[Block] = []
+    integrals: list[Integral] = []
     if integrated.any():
         inner = _inner_components(terms, tables)
-        blocks = list(integrate(model, rows, inner, effort, generator))
-        for block in blocks:
-            found = block.log_integral().to(log_term)
-            log_term = log_term.index_add(0, block.components.row, found)
-    entry, branch = _lookups(branches, tables, terms.component)
-    return BranchedBlock(components, branches, entry, branch, rows, free, log_term, blocks)
+        integrals = list(integrate(model, rows, inner, effort, generator))
+        for integral in integrals:
+            found = integral.log_integral().to(log_term)
+            log_term = log_term.index_add(0, integral.components.row, found)
+    entry, joint_state = _lookups(joint, tables, terms.component)
+    return EnumeratedIntegral(
+        components, joint, entry, joint_state, rows, free, log_term, integrals
+    )
 
 
 def _inner_components(terms: _Terms, tables: Tables) -> Components:
@@ -373,16 +377,16 @@ def _inner_components(terms: _Terms, tables: Tables) -> Components:
     )
 
 
-def _lookups(branches: Tables, tables: Tables, component: Tensor) -> tuple[Tensor, Tensor]:
+def _lookups(joint: Tables, tables: Tables, component: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the entry (P,) and the branch (P,) of every term of every branch."""
-    count = torch.bincount(component, minlength=len(branches.size))
+    count = torch.bincount(component, minlength=len(joint.size))
     first = count.cumsum(0) - count
-    owner = branches.table
-    branch = torch.arange(len(owner), device=owner.device).repeat_interleave(count[owner])
-    start = (count[owner].cumsum(0) - count[owner])[branch]
-    place = torch.arange(len(branch), device=owner.device) - start
-    table = first[owner[branch]] + place
-    return tables.find(table, branches, branch), branch
+    owner = joint.table
+    joint_state = torch.arange(len(owner), device=owner.device).repeat_interleave(count[owner])
+    start = (count[owner].cumsum(0) - count[owner])[joint_state]
+    place = torch.arange(len(joint_state), device=owner.device) - start
+    table = first[owner[joint_state]] + place
+    return tables.find(table, joint, joint_state), joint_state
 
 
 def _free_log_prob(model: StructuralModel, rows: Tensor, free: Tensor) -> Tensor:

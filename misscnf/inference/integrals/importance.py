@@ -1,9 +1,8 @@
 r"""Guided draws where a component holds several hidden nodes.
 
 Draws from the prior come first: they see every mode. Where too few of them matter, more are drawn
-as far as `Effort.explore` allows, and then their weighted moments make a guide g in noise space
-(`guide`).
-New points come from a defensive mixture
+as far as `Effort.pilot_draws` allows, and then their weighted moments make a guide g in noise
+space (`proposal`). New points come from a defensive mixture
 
     q(u) = (1 − α) g(u) + α N(u; 0, I),
 
@@ -74,7 +73,7 @@ def guided_draws(
     small = components.size <= MOST_NODES
     for chosen in (small, ~small):
         if chosen.any():
-            yield from search.explore(components.select(chosen), effort)
+            yield from search.pilot_draws(components.select(chosen), effort)
 
 
 @dataclass(frozen=True)
@@ -83,13 +82,13 @@ class _Round:
 
     points: Tensor
     """(C, K, m), that of the chain last"""
-    block: WeightedDraws
+    integral: WeightedDraws
     chained: Tensor
     """(C,) whether the component goes on from where it was last"""
 
     def fit_guide(self, keep: Tensor) -> tuple[Components, Guide]:
         """Returns some components (C,), and the guide that new points made for them."""
-        part, fresh = self.block.components.select(keep), self.block.fresh[keep]
+        part, fresh = self.integral.components.select(keep), self.integral.fresh[keep]
         points = self.points[keep][:, : fresh.shape[1], : int(part.size.max())]
         return part, fit_guide(part, points, fresh)
 
@@ -105,18 +104,18 @@ class _Search:
     accept: Accept
     last: Tensor | None
 
-    def explore(self, components: Components, effort: Effort) -> Iterator[WeightedDraws]:
+    def pilot_draws(self, components: Components, effort: Effort) -> Iterator[WeightedDraws]:
         """Draws from the prior; small components may have four times as many again and again."""
         found = self._round(components, effort, None)
-        done, short = self._finished(self.accept(found.block), self.effort)
+        done, below_target = self._finished(self.accept(found.integral), self.effort)
         if done.any():
-            yield found.block.select(done, short)
+            yield found.integral.select(done, below_target)
         more = replace(effort, draws=4 * effort.draws)
-        affordable = more.draws <= min(effort.limit, effort.explore // effort.replicates)
-        unknown = ~found.chained & (found.block.effective() < WELL_EXPLORED)
+        affordable = more.draws <= min(effort.limit, effort.pilot_draws // effort.randomisations)
+        unknown = ~found.chained & (found.integral.effective_size() < WELL_EXPLORED)
         further = ~done & unknown & (components.size <= MOST_NODES) & affordable
         for keep in chunks(components, further, more):
-            yield from self.explore(components.select(keep), more)
+            yield from self.pilot_draws(components.select(keep), more)
         for keep in chunks(components, ~done & ~further, self.effort):
             yield from self.follow(*found.fit_guide(keep), self.effort)
 
@@ -126,10 +125,10 @@ class _Search:
         """Draws by a guide; accepts what is good, refines the guides of the rest."""
         found = self._round(components, effort, guide)
         second = effort.draws > self.effort.draws
-        good = torch.where(found.chained, guide.firm | second, self.accept(found.block))
-        done, short = self._finished(good, effort)
+        good = torch.where(found.chained, guide.firm | second, self.accept(found.integral))
+        done, below_target = self._finished(good, effort)
         if done.any():
-            yield found.block.select(done, short)
+            yield found.integral.select(done, below_target)
         for keep in chunks(components, ~done, effort):
             yield from self.follow(*found.fit_guide(keep), effort.doubled())
 
@@ -151,10 +150,10 @@ class _Search:
         if self.last is not None:
             log_weight[~chained, -1] = -torch.inf
         revisited = self.last is not None
-        block = WeightedDraws(
-            components, hidden, log_weight, effort.replicates, revisited=revisited
+        integral = WeightedDraws(
+            components, hidden, log_weight, effort.randomisations, revisited=revisited
         )
-        return _Round(points, block, chained)
+        return _Round(points, integral, chained)
 
 
 def _propose(
@@ -169,12 +168,12 @@ def _propose(
     if guide is None:
         return scores
     # Evenly placed from a start by chance, so that each part of the guide gets its share.
-    start = uniform_numbers((len(scores), effort.replicates, 1), generator, like)
+    start = uniform_numbers((len(scores), effort.randomisations, 1), generator, like)
     place = (start + torch.arange(effort.draws, device=start.device)) / effort.draws
     guided = guide.points(scores, place.flatten(1))
     # A set of its own for the prior, smaller by PRIOR_SHARE: parts of one set are not even.
     kept = random_scores(components, replace(effort, draws=_few(effort)), generator, like)
-    parts = [part.unflatten(1, (effort.replicates, -1)) for part in (guided, kept)]
+    parts = [part.unflatten(1, (effort.randomisations, -1)) for part in (guided, kept)]
     return torch.cat(parts, dim=2).flatten(1, 2)
 
 

@@ -25,7 +25,7 @@ from misscnf.model import StructuralModel
 
 __all__ = [
     "Accept",
-    "Block",
+    "Integral",
     "Effort",
     "WeightedDraws",
     "chunks",
@@ -43,15 +43,15 @@ class Effort:
 
     draws: int = 64
     """Points in one randomisation."""
-    replicates: int = 1
+    randomisations: int = 1
     """Independent randomisations; the standard error needs several."""
-    effective: float = 20.0
+    least_effective: float = 20.0
     """Draws double until so many of them matter."""
     tolerance: float | None = None
     """Draws double until the standard error of a component is below this too."""
     limit: int = 4096
     """The most points a component gets in one randomisation; falling short is said."""
-    explore: int = 0
+    pilot_draws: int = 0
     """Points of the prior, over all randomisations, that a component of few nodes may get before
     a guide is tried: what they do not see, a guide will not propose."""
     adapt: bool = True
@@ -68,7 +68,7 @@ class Effort:
         return replace(self, draws=min(2 * self.draws, max(self.limit, self.draws)))
 
 
-class Block(Protocol):
+class Integral(Protocol):
     """Some components with their integrals and their posterior draws."""
 
     @property
@@ -81,11 +81,11 @@ class Block(Protocol):
     def standard_error(self) -> Tensor:
         """Returns the standard error of the log-integral, (C,); nan where it is unknown."""
 
-    def effective(self) -> Tensor:
+    def effective_size(self) -> Tensor:
         """Returns how many draws matter, (C,); infinite where the integral is exact."""
 
     @property
-    def short(self) -> int:
+    def below_target(self) -> int:
         """How many components got fewer effective draws than asked for."""
 
     def draw(self, count: int, generator: torch.Generator, *, even: bool = False) -> Tensor:
@@ -128,8 +128,8 @@ class WeightedDraws:
     """(H, K) values of the hidden cells."""
     log_weight: Tensor
     """(C, K)"""
-    replicates: int = 1
-    short: int = 0
+    randomisations: int = 1
+    below_target: int = 0
     """How many components got fewer effective draws than asked for."""
     patchy: bool = False
     """Whether some stretch of the proposal may be too thin for any of the points to fall on it."""
@@ -149,17 +149,17 @@ class WeightedDraws:
     def standard_error(self) -> Tensor:
         """Returns the spread of the randomisations' means over their mean, (C,)."""
         count, total = self.fresh.shape
-        if self.replicates == 1:
+        if self.randomisations == 1:
             return self.fresh.new_full((count,), math.nan)
-        parts = self.fresh.reshape(count, self.replicates, total // self.replicates)
+        parts = self.fresh.reshape(count, self.randomisations, total // self.randomisations)
         means = torch.logsumexp(parts, -1)
-        ratio = torch.exp(means - torch.logsumexp(means, -1, keepdim=True)) * self.replicates
-        error = ratio.std(-1) / math.sqrt(self.replicates)
+        ratio = torch.exp(means - torch.logsumexp(means, -1, keepdim=True)) * self.randomisations
+        error = ratio.std(-1) / math.sqrt(self.randomisations)
         if self.patchy:  # a stretch with less than 1/K of the mass is missed by K points
             error = (error**2 + 1.0 / total**2).sqrt()
         return torch.nan_to_num(error, nan=math.inf).clamp(min=SMALLEST_STATED_ERROR)
 
-    def effective(self) -> Tensor:
+    def effective_size(self) -> Tensor:
         """Returns (Σ w)² / Σ w², (C,)."""
         return effective_draws(self.fresh)
 
@@ -182,16 +182,16 @@ class WeightedDraws:
         log_joint = torch.where(share > 0, log_joint, 0.0)  # points of no weight may be anywhere
         return (weight[:, None] * share * log_joint).sum()
 
-    def select(self, keep: Tensor, short: int = 0) -> WeightedDraws:
+    def select(self, keep: Tensor, below_target: int = 0) -> WeightedDraws:
         """Returns the block of some of the components, (C,) True where kept."""
         if keep.all():
-            return replace(self, short=short)
+            return replace(self, below_target=below_target)
         return WeightedDraws(
             self.components.select(keep),
             self.values[keep[self.components.cell_component]],
             self.log_weight[keep],
-            self.replicates,
-            short,
+            self.randomisations,
+            below_target,
             self.patchy,
             self.revisited,
         )
@@ -211,10 +211,10 @@ def parts(components: Components, effort: Effort) -> Tensor:
     Components that begin at the same nodes go together, so that the parts of a large graph visit
     few nodes each, and all parts together make no more calls to mechanisms than one would.
     """
-    if len(components.cell_node) * effort.draws * effort.replicates <= BUDGET:
+    if len(components.cell_node) * effort.draws * effort.randomisations <= BUDGET:
         return torch.zeros_like(components.row)
     order = torch.argsort(components.node, stable=True)
-    points = components.size[order].cumsum(0) * (effort.draws * effort.replicates)
+    points = components.size[order].cumsum(0) * (effort.draws * effort.randomisations)
     part = torch.empty_like(order)
     part[order] = points // BUDGET
     return part.unique(return_inverse=True)[1]

@@ -29,8 +29,8 @@ def random_scores(
     """
     count, m = len(components), int(components.size.max())
     if effort.independent:
-        return normal_numbers((count, effort.replicates * effort.draws, m), generator, like)
-    shifts = uniform_numbers((count, effort.replicates, m), generator, like)
+        return normal_numbers((count, effort.randomisations * effort.draws, m), generator, like)
+    shifts = uniform_numbers((count, effort.randomisations, m), generator, like)
     return normal_scores(shifted_points(effort.draws, shifts).flatten(1, 2))
 
 
@@ -45,4 +45,4 @@ def prior_draws(
     scores = random_scores(components, effort, generator, values)
     noise = scores[components.cell_component, :, components.slots()]
     hidden, log_evidence = Sweep(model, values, components)(noise)
-    return WeightedDraws(components, hidden, log_evidence, effort.replicates)
+    return WeightedDraws(components, hidden, log_evidence, effort.randomisations)

@@ -52,17 +52,17 @@ def quadrature(
     hidden, log_evidence = Sweep(model, values, components)(points[components.cell_component])
     log_target = log_evidence + standard_normal_log_prob(points)
     first = knots is None
-    block = WeightedDraws(
-        components, hidden, log_target - log_q, effort.replicates, patchy=not first
+    integral = WeightedDraws(
+        components, hidden, log_target - log_q, effort.randomisations, patchy=not first
     )
     depth = _depth(effort)
     knots = Knots.at(points, log_target) if knots is None else knots.add(points, log_target)
-    done = accept(block) & (knots.outward(depth)[:, 0] == 0) & ~knots.unresolved(depth)
-    short = 0
+    done = accept(integral) & (knots.outward(depth)[:, 0] == 0) & ~knots.unresolved(depth)
+    below_target = 0
     if effort.draws >= effort.limit:
-        short, done = int((~done).sum()), torch.ones_like(done)
+        below_target, done = int((~done).sum()), torch.ones_like(done)
     if done.any():
-        yield block.select(done, short)
+        yield integral.select(done, below_target)
     more = effort if first else effort.doubled()  # better places before more points
     for keep in chunks(components, ~done, effort):
         part = components.select(keep)
@@ -96,7 +96,7 @@ def _propose(
 
 def _fractions(count: int, effort: Effort, generator: torch.Generator, like: Tensor) -> Tensor:
     """Returns shifted, equally spaced fractions, (C, K): a quarter of the draws suffices."""
-    shifts = uniform_numbers((count, effort.replicates, 1), generator, like)
+    shifts = uniform_numbers((count, effort.randomisations, 1), generator, like)
     return shifted_points(max(FEWEST_POINTS, effort.draws // 4), shifts).flatten(1)
 
 

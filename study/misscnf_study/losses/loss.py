@@ -42,11 +42,13 @@ class Missingness(ABC):
         """Returns the nodes whose values the chances depend on; these must be complete."""
 
     @abstractmethod
-    def settle(self, values: Floats, graph: CausalGraph, generator: np.random.Generator) -> Loss:
+    def maximise_monte_carlo(
+        self, values: Floats, graph: CausalGraph, generator: np.random.Generator
+    ) -> Loss:
         """Returns the law of loss, its weights drawn and its intercepts found on values (N, d)."""
 
     def observed(
         self, values: Floats, graph: CausalGraph, generator: np.random.Generator
     ) -> Flags:
         """Settles on values (N, d) and draws which of them stay, (N, d)."""
-        return self.settle(values, graph, generator).observed(values, generator)
+        return self.maximise_monte_carlo(values, graph, generator).observed(values, generator)

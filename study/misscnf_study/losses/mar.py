@@ -52,7 +52,7 @@ class Mar(Missingness):
         """Returns the roots that some node's loss depends on."""
         return tuple(sorted({j for i in range(len(graph)) for j in conditioning_set(graph, i)}))
 
-    def settle(
+    def maximise_monte_carlo(
         self, values: Floats, graph: CausalGraph, generator: np.random.Generator
     ) -> CellLoss:
         """Draws the weights and finds the intercepts."""

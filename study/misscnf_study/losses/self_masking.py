@@ -45,7 +45,7 @@ class SelfMasking(Missingness):
         """Returns all nodes with parents."""
         return tuple(i for i, parents in enumerate(graph.parents) if parents)
 
-    def settle(
+    def maximise_monte_carlo(
         self, values: Floats, graph: CausalGraph, generator: np.random.Generator
     ) -> CellLoss:
         """Draws the weights and finds the intercepts."""

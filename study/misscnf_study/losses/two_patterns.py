@@ -57,7 +57,7 @@ class TwoPatterns(Missingness):
         """Returns the cut alone."""
         return (self._cut(graph),)
 
-    def settle(
+    def maximise_monte_carlo(
         self, values: Floats, graph: CausalGraph, generator: np.random.Generator
     ) -> PatternLoss:
         """Measures mean, deviation and median of the cut."""
