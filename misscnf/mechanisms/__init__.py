@@ -1,14 +1,22 @@
 """The kinds of mechanism a node can have, one a file; all share the three verbs of `base`."""
 
 from misscnf.mechanisms.affine import Affine
-from misscnf.mechanisms.base import LinearForm, Mechanism, standard_normal_log_prob
+from misscnf.mechanisms.base import (
+    Growth,
+    LinearForm,
+    LinearMean,
+    Mechanism,
+    NoiseSpline,
+    standard_normal_log_prob,
+)
 from misscnf.mechanisms.categorical import Categorical, GumbelMax
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.count import Count, InverseCount
 from misscnf.mechanisms.curve import Curve, extended_products, hinges, radial_basis
 from misscnf.mechanisms.encoding import Encoding, Parents, read_parents
-from misscnf.mechanisms.gaussian import Gaussian
+from misscnf.mechanisms.gaussian import SMALLEST_LOG_SCALE, Gaussian
 from misscnf.mechanisms.rescaled import Rescaled
+from misscnf.mechanisms.shape import Shape
 from misscnf.mechanisms.spline import Spline
 from misscnf.mechanisms.threshold import Ordinal, Threshold
 
@@ -29,7 +37,12 @@ __all__ = [
     "Encoding",
     "Parents",
     "read_parents",
+    "Growth",
     "LinearForm",
+    "LinearMean",
+    "NoiseSpline",
+    "SMALLEST_LOG_SCALE",
+    "Shape",
     "MECHANISMS",
     "standard_normal_log_prob",
     "hinges",
@@ -37,12 +50,5 @@ __all__ = [
     "extended_products",
 ]
 
-MECHANISMS: dict[str, type[Mechanism]] = {
-    "gaussian": Gaussian,
-    "spline": Spline,
-    "affine": Affine,
-    "ordinal": Ordinal,
-    "categorical": Categorical,
-    "count": Count,
-}
+MECHANISMS = Mechanism.registry
 """The mechanisms that a saved model may name."""

@@ -10,22 +10,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from misscnf.data.domains import Domain
 from misscnf.mechanisms.base import Mechanism, standard_normal_log_prob
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
 from misscnf.mechanisms.gaussian import soft_bound
+
+if TYPE_CHECKING:
+    from misscnf.mechanisms.shape import Shape
 
 __all__ = ["Affine"]
 
 LOG_SLOPE = math.log(1e3)
 
 
-class Affine(Mechanism):
+class Affine(Mechanism, name="affine"):
     """u = μ(x_pa) + exp(s(x_pa)) x with u ~ N(0, 1).
 
     Arguments:
@@ -41,6 +45,11 @@ class Affine(Mechanism):
         self.parents = read_parents(parents)
         self.activation = activation
         self.conditioner = Conditioner(self.parents, 2, hidden, activation=activation, skip=False)
+
+    @classmethod
+    def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
+        """Makes one with the network of a shape."""
+        return cls(parents, shape.hidden, shape.activation)
 
     def shift_and_log_slope(self, parents: Tensor) -> tuple[Tensor, Tensor]:
         """Returns μ(x_pa) and s(x_pa)."""

@@ -24,15 +24,24 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from misscnf.data.domains import CONTINUOUS, Domain
+from misscnf.data.domains import Continuous, Domain
+from misscnf.mechanisms.conditioner import Conditioner
 
-__all__ = ["Mechanism", "LinearForm", "standard_normal_log_prob"]
+if TYPE_CHECKING:
+    from misscnf.mechanisms.shape import Shape
+
+__all__ = ["Growth", "LinearForm", "LinearMean", "Mechanism", "NoiseSpline"]
+__all__ += ["standard_normal_log_prob"]
+
+Growth = Literal["network", "curve", "scale", "spline"]
+"""What a mechanism may grow into: a network or a curve of its mean (or logits), a network of its
+scale, a spline of its noise."""
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -56,17 +65,86 @@ class LinearForm(NamedTuple):
     The values of continuous parents do not matter to it."""
 
 
+class LinearMean(ABC):
+    """A mean that is linear in few coefficients, beside a scale: a line or a curve.
+
+        m(x_pa) = columns(x_pa) · coefficients
+
+    Whatever maximises a likelihood over such means evaluates the columns of a row once.
+    """
+
+    constant_scale: bool
+    """Whether the scale is one number, that may be moved, or what a network says of each row."""
+
+    @abstractmethod
+    def columns(self, parents: Tensor) -> Tensor:
+        """Returns what the mean is made of at parents (n, p), (n, c)."""
+
+    @property
+    @abstractmethod
+    def prior_precision(self) -> Tensor:
+        """The precision of each coefficient in its prior, (c,); zero where it has none."""
+
+    @property
+    @abstractmethod
+    def coefficients(self) -> Tensor:
+        """A copy of the coefficients, (c,)."""
+
+    @abstractmethod
+    def log_scale(self, parents: Tensor) -> Tensor:
+        """Returns the log-scale, (1,) where it is constant and (n,) otherwise."""
+
+    @abstractmethod
+    def write(self, coefficients: Tensor, log_scale: Tensor | None) -> None:
+        """Gives the mechanism other coefficients (c,), and another constant log-scale (1,)."""
+
+
+class NoiseSpline(NamedTuple):
+    """The spline of a mechanism's noise, the same for all rows."""
+
+    law: Mechanism
+    """the law of the residual (x − m) / exp(s), without parents; it has the spline's parameters"""
+    residual: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+    """own values and parents → residuals and log-scales"""
+
+
 class Mechanism(nn.Module, ABC):
     """A conditional law with its noise map.
 
-    To add a mechanism, implement the three verbs and `spec`, register the class in
-    `mechanisms/__init__.py`, and add one line to the table in `tests/laws/mechanisms.py`.
+    To add a mechanism, implement the three verbs and `spec`, name it in the class line (a name
+    makes it storable, `serves` the law of a kind of column), and add one line to the table in
+    `tests/laws/mechanisms.py`. What else it can do it says itself, by the methods below the verbs;
+    nobody asks which class it is.
     """
+
+    name: ClassVar[str | None] = None
+    """What a saved model calls it; None for mechanisms that are not saved."""
+    growths: ClassVar[frozenset[Growth]] = frozenset()
+    """What it may grow into where held-out rows ask for more."""
+    registry: ClassVar[dict[str, type[Mechanism]]] = {}
+    """The mechanisms that a saved model may name."""
+    by_kind: ClassVar[dict[str, type[Mechanism]]] = {}
+    """The mechanism of a node, by the kind of its column; continuous ones have a choice."""
+
+    def __init_subclass__(
+        cls, *, name: str | None = None, serves: tuple[str, ...] = (), **rest: object
+    ) -> None:
+        super().__init_subclass__(**rest)
+        cls.name = name
+        if name is not None:
+            Mechanism.registry[name] = cls
+        for kind in serves:
+            Mechanism.by_kind[kind] = cls
+
+    @classmethod
+    def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
+        """Makes one of a shape, for a node whose values and parents have these domains."""
+        raise TypeError(f"{cls.__name__} has no constructor from a shape; implement `of_shape`")
 
     @property
     def domain(self) -> Domain:
         """What the values can be."""
-        return CONTINUOUS
+        return Continuous()
 
     @property
     def noise_size(self) -> int:
@@ -112,8 +190,66 @@ class Mechanism(nn.Module, ABC):
         """
         return None
 
+    def linear_mean(self) -> LinearMean | None:
+        """Returns the mean where noise is normal and the mean linear in coefficients, else None."""
+        return None
+
+    def noise_spline(self) -> NoiseSpline | None:
+        """Returns the spline of the noise where it is the same for all rows, else None."""
+        return None
+
+    @property
+    def normal_noise(self) -> bool:
+        """Whether x = m(x_pa) + s u with a constant s: noise that may turn out odd."""
+        return False
+
+    @property
+    def has_network(self) -> bool:
+        """Whether networks set some of the parameters, so that it has to be trained."""
+        return any(part.hidden for part in self._conditioners().values())
+
+    def _conditioners(self) -> dict[str, Conditioner]:
+        return {at: part for at, part in self.named_modules() if isinstance(part, Conditioner)}
+
+    def lower_bounds(self) -> Mapping[str, float]:
+        """Returns the least value of parameters that have one, by name."""
+        return {}
+
+    def prior_precision(self) -> Mapping[str, Tensor]:
+        """Returns the precision of normal priors around zero, by the parameter's name.
+
+        The weights of curves have one.
+        """
+        curves = {at: part.curve for at, part in self._conditioners().items()}
+        return {
+            f"{at}.curve.weight": curve.prior_precision.expand(curve.weight.shape)
+            for at, curve in curves.items()
+            if curve is not None
+        }
+
+    def log_prior(self) -> Tensor | None:
+        """Returns the log-density of the parameters up to a constant, (); None without priors."""
+        precisions, parameters = self.prior_precision(), dict(self.named_parameters())
+        parts = [(tau * parameters[at].square()).sum() for at, tau in precisions.items()]
+        return -0.5 * torch.stack(parts).sum() if parts else None
+
+    def boundary_parameters(self) -> tuple[str, ...]:
+        """Returns the parameters that may come to rest at an end of their range.
+
+        Rows then say nothing of them, and a Newton step must not move them.
+        """
+        return ()
+
     def initialise(self, generator: torch.Generator) -> None:
         """Draws starting parameters; a mechanism without random ones need not."""
+
+    def start(self, domain: Domain) -> None:
+        """Takes over what is known of the column alone, before any row is used."""
+
+    def start_unseen(self, slope: float) -> None:
+        """Starts slopes where no row shows the family: zero could be a saddle."""
+        for part in self._conditioners().values():
+            part.start_slopes(slope)
 
     def start_from(self, line: Mechanism) -> None:
         """Takes over the parameters of a simpler mechanism that this one extends."""

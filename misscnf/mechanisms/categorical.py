@@ -19,16 +19,20 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from misscnf.data import domains
 from misscnf.data.domains import Domain
-from misscnf.mechanisms.base import Mechanism
+from misscnf.mechanisms.base import Growth, Mechanism
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
 from misscnf.mechanisms.steps import interior_uniform
+
+if TYPE_CHECKING:
+    from misscnf.mechanisms.shape import Shape
 
 __all__ = ["GumbelMax", "Categorical"]
 
@@ -49,7 +53,7 @@ class GumbelMax(Mechanism):
     @property
     def domain(self) -> Domain:
         """The categories, numbered from 0."""
-        return Domain("categorical", self.levels)
+        return domains.Categorical(self.levels)
 
     @property
     def noise_size(self) -> int:
@@ -109,7 +113,7 @@ def _scores(exponential: Tensor) -> Tensor:
     return torch.where(exponential > math.log(2.0), lower, upper)
 
 
-class Categorical(GumbelMax):
+class Categorical(GumbelMax, name="categorical", serves=("categorical",)):
     """Logits from a line or a network; that of the first category is zero.
 
     Arguments:
@@ -118,6 +122,8 @@ class Categorical(GumbelMax):
         hidden: Hidden widths of the network; none makes the logits linear.
         activation: Its activation.
     """
+
+    growths: ClassVar[frozenset[Growth]] = frozenset(["network"])
 
     def __init__(
         self,
@@ -130,6 +136,11 @@ class Categorical(GumbelMax):
         self.parents = read_parents(parents)
         self.activation = activation
         self.others = Conditioner(self.parents, levels - 1, hidden, activation=activation)
+
+    @classmethod
+    def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
+        """Makes one for a categorical column."""
+        return cls(parents, domain.states or 2, shape.hidden, shape.activation)
 
     def logits(self, parents: Tensor) -> Tensor:
         """Returns zero and the logits of the other categories against the first."""

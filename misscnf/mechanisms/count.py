@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -20,11 +20,15 @@ from scipy import special, stats
 from torch import Tensor, nn
 from torch.nn import functional
 
+from misscnf.data import domains
 from misscnf.data.domains import Domain
-from misscnf.mechanisms.base import Mechanism
+from misscnf.mechanisms.base import Growth, Mechanism
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
 from misscnf.mechanisms.steps import interior_uniform, noise_between
+
+if TYPE_CHECKING:
+    from misscnf.mechanisms.shape import Shape
 
 __all__ = ["InverseCount", "Count"]
 
@@ -45,7 +49,7 @@ class InverseCount(Mechanism):
     @property
     def domain(self) -> Domain:
         """The numbers 0, 1, 2 and so on."""
-        return Domain("count")
+        return domains.Count()
 
     @abstractmethod
     def log_mean(self, parents: Tensor) -> Tensor:
@@ -172,7 +176,7 @@ class _Law(NamedTuple):
         return high
 
 
-class Count(InverseCount):
+class Count(InverseCount, name="count", serves=("count",)):
     """A log-mean from a line or a network, and a constant dispersion.
 
     Arguments:
@@ -181,6 +185,8 @@ class Count(InverseCount):
         dispersed: Whether the variance may exceed the mean; otherwise the law is Poisson.
         activation: Activation of the network.
     """
+
+    growths: ClassVar[frozenset[Growth]] = frozenset(["network"])
 
     def __init__(
         self,
@@ -196,6 +202,11 @@ class Count(InverseCount):
         self.location = Conditioner(self.parents, 1, hidden, activation=activation)
         self.dispersion = nn.Parameter(torch.zeros(())) if dispersed else None
         """log of the dispersion above its least value"""
+
+    @classmethod
+    def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
+        """Makes one for a column of counts."""
+        return cls(parents, shape.hidden, activation=shape.activation)
 
     def log_mean(self, parents: Tensor) -> Tensor:
         """Returns the line or the network."""
@@ -216,6 +227,16 @@ class Count(InverseCount):
     def initialise(self, generator: torch.Generator) -> None:
         """Draws the hidden layers."""
         self.location.initialise(generator)
+
+    def start(self, domain: Domain) -> None:
+        """Starts at the mean of the column."""
+        assert isinstance(domain, domains.Count)
+        with torch.no_grad():
+            self.location.bias.fill_(math.log(max(domain.location, 0.1)))
+
+    def boundary_parameters(self) -> tuple[str, ...]:
+        """Returns the dispersion: where rows show none, it goes to zero without an end."""
+        return ("dispersion",) if self.dispersion is not None else ()
 
     def spec(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

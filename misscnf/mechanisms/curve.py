@@ -89,10 +89,6 @@ class Curve(nn.Module):
         of_raw_basis, of_line = self.projection @ self.weight.T, self.tilt @ self.weight.T
         return self.raw_basis(features) @ of_raw_basis - of_line[0] - features @ of_line[1:]
 
-    def log_prior(self) -> Tensor:
-        """Returns the log-density of the weights, up to a constant, ()."""
-        return -0.5 * (self.prior_precision * self.weight.square()).sum()
-
 
 def radial_basis(x: Tensor, inside: Tensor, centres: Tensor) -> Tensor:
     """Returns exp(−½ |x − z|²) for centres z (M, f), linear beyond `inside`, (..., M)."""

@@ -9,16 +9,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from misscnf.mechanisms.base import LinearForm, Mechanism, standard_normal_log_prob
+from misscnf.data.domains import Domain
+from misscnf.mechanisms.base import (
+    Growth,
+    LinearForm,
+    LinearMean,
+    Mechanism,
+    standard_normal_log_prob,
+)
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
 
-__all__ = ["Gaussian", "soft_bound"]
+if TYPE_CHECKING:
+    from misscnf.mechanisms.shape import Shape
+
+__all__ = ["Gaussian", "SMALLEST_LOG_SCALE", "soft_bound"]
+
+SMALLEST_LOG_SCALE = math.log(1e-4)
+"""A column that its parents determine exactly has no density; its scale ends here, of its own."""
 
 LOG_SCALE_BOUND = 7.0
 """A network's log-scale stays within ±7, so that far from the data a scale is neither 0 nor ∞."""
@@ -29,7 +42,7 @@ def soft_bound(s: Tensor, bound: float) -> Tensor:
     return s / (1.0 + s.abs() / bound)
 
 
-class Gaussian(Mechanism):
+class Gaussian(Mechanism, name="gaussian"):
     """x = m(x_pa) + exp(s(x_pa)) u with u ~ N(0, 1).
 
     Arguments:
@@ -39,6 +52,8 @@ class Gaussian(Mechanism):
         activation: Activation of the networks.
         mean_curve: Centres, products and basis functions of the mean's curve; None for none.
     """
+
+    growths: ClassVar[frozenset[Growth]] = frozenset(["network", "curve", "scale", "spline"])
 
     def __init__(
         self,
@@ -61,6 +76,11 @@ class Gaussian(Mechanism):
             scale_hidden or (),
             activation=activation,
         )
+
+    @classmethod
+    def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
+        """Makes one with the networks and the curve of a shape."""
+        return cls(parents, shape.hidden, shape.scale_hidden, shape.activation, shape.curve)
 
     def location_and_log_scale(self, parents: Tensor) -> tuple[Tensor, Tensor]:
         """Returns m(x_pa) and s(x_pa), each broadcastable to (...)."""
@@ -106,6 +126,19 @@ class Gaussian(Mechanism):
             intercept, weights, scale, lambda parents: encoding(parents) @ of_discrete.to(parents)
         )
 
+    def linear_mean(self) -> LinearMean | None:
+        """Returns the mean, where it is a line or a curve."""
+        return None if self.mean.hidden else _Mean(self)
+
+    @property
+    def normal_noise(self) -> bool:
+        """Whether the scale is constant."""
+        return self.constant_scale
+
+    def lower_bounds(self) -> dict[str, float]:
+        """Returns the least log-scale, where it is constant."""
+        return {"log_scale.bias": SMALLEST_LOG_SCALE} if self.constant_scale else {}
+
     def set_line(self, intercept: float, weights: Sequence[float], scale: float) -> None:
         """Sets the linear part of the mean, a weight a feature, and the constant of the scale."""
         with torch.no_grad():
@@ -124,3 +157,34 @@ class Gaussian(Mechanism):
             "activation": self.activation,
             "mean_curve": None if self.mean.curve is None else list(self.mean.curve.size),
         }
+
+
+class _Mean(LinearMean):
+    """The mean of a Gaussian mechanism without a network in it."""
+
+    def __init__(self, mechanism: Gaussian) -> None:
+        self._mechanism, self._mean = mechanism, mechanism.mean
+        self.constant_scale = mechanism.constant_scale
+
+    def columns(self, parents: Tensor) -> Tensor:
+        return self._mean.columns(parents)
+
+    @property
+    def prior_precision(self) -> Tensor:
+        return self._mean.coefficient_precision
+
+    @property
+    def coefficients(self) -> Tensor:
+        return self._mean.coefficients
+
+    @torch.no_grad()
+    def log_scale(self, parents: Tensor) -> Tensor:
+        if self.constant_scale:
+            return self._mechanism.log_scale.bias.clone()
+        return soft_bound(self._mechanism.log_scale(parents)[..., 0], LOG_SCALE_BOUND)
+
+    @torch.no_grad()
+    def write(self, coefficients: Tensor, log_scale: Tensor | None) -> None:
+        self._mean.set_coefficients(coefficients)
+        if self.constant_scale and log_scale is not None:
+            self._mechanism.log_scale.bias.copy_(log_scale.clamp(min=SMALLEST_LOG_SCALE))

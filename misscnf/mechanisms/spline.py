@@ -21,17 +21,21 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from numpy.polynomial.hermite_e import hermegauss
 from torch import Tensor
 from torch.distributions import Distribution
 
-from misscnf.mechanisms.base import Mechanism, standard_normal_log_prob
+from misscnf.data.domains import Domain
+from misscnf.mechanisms.base import Mechanism, NoiseSpline, standard_normal_log_prob
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents
 from misscnf.mechanisms.gaussian import Gaussian
+
+if TYPE_CHECKING:
+    from misscnf.mechanisms.shape import Shape
 
 # Importing zuko switches torch's argument validation off for the whole process: put it back.
 _validation = (Distribution._validate_args, Distribution.arg_constraints)
@@ -45,7 +49,7 @@ NORMAL_RULE = tuple(side / side.sum() if i else side for i, side in enumerate(he
 """Nodes and weights of Gauss and Hermite, for means over N(0, 1)."""
 
 
-class Spline(Mechanism):
+class Spline(Mechanism, name="spline"):
     """u = S((x − m(x_pa)) / exp(s(x_pa)) + c) with u ~ N(0, 1).
 
     Arguments:
@@ -82,6 +86,33 @@ class Spline(Mechanism):
             shape_hidden or (),
             activation=activation,
         )
+
+    @classmethod
+    def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
+        """Makes one with the networks and the curve of a shape, and one spline for all rows."""
+        return cls(
+            parents,
+            shape.hidden,
+            shape.scale_hidden,
+            activation=shape.activation,
+            mean_curve=shape.curve,
+        )
+
+    def noise_spline(self) -> NoiseSpline | None:
+        """Returns the spline, where no network changes it with the parents."""
+        if not self.constant_shape:
+            return None
+        law = Spline(0, bins=self.bins, bound=self.bound).to(self.shape.bias)
+        law.shape = self.shape  # the same parameters, not a copy
+        return NoiseSpline(law, self._residual)
+
+    def _residual(self, x: Tensor, parents: Tensor) -> tuple[Tensor, Tensor]:
+        _, log_scale = self.base.location_and_log_scale(parents)
+        return self.base.abduct(x, parents), log_scale.expand(x.shape)
+
+    def lower_bounds(self) -> dict[str, float]:
+        """Returns those of the Gaussian mechanism inside."""
+        return {f"base.{name}": bound for name, bound in self.base.lower_bounds().items()}
 
     def _spline(self, parents: Tensor) -> tuple[MonotonicRQSTransform, Tensor | float]:
         """Returns S and c."""

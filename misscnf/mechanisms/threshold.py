@@ -17,18 +17,22 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from misscnf.data import domains
 from misscnf.data.domains import Domain
-from misscnf.mechanisms.base import Mechanism
+from misscnf.mechanisms.base import Growth, Mechanism
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
 from misscnf.mechanisms.gaussian import LOG_SCALE_BOUND, soft_bound
 from misscnf.mechanisms.steps import interior_uniform, noise_between
+
+if TYPE_CHECKING:
+    from misscnf.mechanisms.shape import Shape
 
 __all__ = ["Threshold", "Ordinal"]
 
@@ -49,7 +53,7 @@ class Threshold(Mechanism):
     @property
     def domain(self) -> Domain:
         """The levels, numbered from 0."""
-        return Domain("binary" if self.levels == 2 else "ordinal", self.levels)
+        return domains.Binary() if self.levels == 2 else domains.Ordinal(levels=self.levels)
 
     @abstractmethod
     def cuts(self, parents: Tensor) -> Tensor:
@@ -119,7 +123,7 @@ class Threshold(Mechanism):
         return torch.full(parents.shape[:-1], self.levels, device=parents.device)
 
 
-class Ordinal(Threshold):
+class Ordinal(Threshold, name="ordinal", serves=("binary", "ordinal")):
     """Cut points from a line or a network: c_0 = −m(x_pa), c_k = c_{k−1} + exp(s_k(x_pa)).
 
     Arguments:
@@ -129,6 +133,8 @@ class Ordinal(Threshold):
         spacing_hidden: Hidden widths of the network of the spacings; None makes them constant.
         activation: Activation of the networks.
     """
+
+    growths: ClassVar[frozenset[Growth]] = frozenset(["network"])
 
     def __init__(
         self,
@@ -149,6 +155,12 @@ class Ordinal(Threshold):
             spacing_hidden or (),
             activation=activation,
         )
+
+    @classmethod
+    def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
+        """Makes one for a binary or ordinal column."""
+        levels = domain.states or 2
+        return cls(parents, levels, shape.hidden, shape.scale_hidden, shape.activation)
 
     def cuts(self, parents: Tensor) -> Tensor:
         """Returns −m and the sums of the spacings above it."""

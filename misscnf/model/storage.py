@@ -20,13 +20,13 @@ from torch import Tensor
 from misscnf.data.files import digest, write_atomically
 from misscnf.errors import InputError, ModelFileError
 from misscnf.graph import CausalGraph
-from misscnf.mechanisms import MECHANISMS
+from misscnf.mechanisms import Mechanism
 from misscnf.model.structural import StructuralModel
 
 __all__ = ["save_model", "load_model"]
 
 FORMAT = "misscnf model"
-VERSION = 1
+VERSION = 2
 ABOUT, PARAMETERS = "model.json", "parameters.safetensors"
 
 
@@ -41,7 +41,8 @@ def save_model(
         "format": FORMAT,
         "version": VERSION,
         "graph": model.graph.to_dict(),
-        "mechanisms": [_describe(model, i) for i in range(len(model.graph))],
+        "mechanisms": [_describe(model, block) for block in range(len(model.blocks))],
+        "keys": list(model.keys),
         "parameters": digest(data),
         "about": dict(about),
     }
@@ -77,15 +78,14 @@ def load_model(folder: str | os.PathLike[str]) -> tuple[StructuralModel, dict[st
     return model, content["about"]
 
 
-def _describe(model: StructuralModel, node: int) -> dict[str, Any]:
-    mechanism = model.mechanism(node)
-    for kind, known in MECHANISMS.items():
-        if type(mechanism) is known:
-            return {"kind": kind, **mechanism.spec()}
-    raise InputError(
-        f"the mechanism {type(mechanism).__name__} of node {model.graph.nodes[node]!r} cannot be "
-        f"saved; only {', '.join(MECHANISMS)} can."
-    )
+def _describe(model: StructuralModel, block: int) -> dict[str, Any]:
+    mechanism, first = model.block(block), model.graph.nodes[model.blocks[block][0]]
+    if mechanism.name is None:
+        raise InputError(
+            f"the mechanism {type(mechanism).__name__} of node {first!r} cannot be saved; only "
+            f"{', '.join(Mechanism.registry)} can."
+        )
+    return {"kind": mechanism.name, **mechanism.spec()}
 
 
 def _build(content: Mapping[str, Any], tensors: dict[str, Tensor]) -> StructuralModel:
@@ -93,8 +93,10 @@ def _build(content: Mapping[str, Any], tensors: dict[str, Tensor]) -> Structural
     mechanisms = []
     for spec in content["mechanisms"]:
         arguments = {key: value for key, value in spec.items() if key != "kind"}
-        mechanisms.append(MECHANISMS[spec["kind"]](**arguments))
-    model = StructuralModel(graph, mechanisms).double()
+        mechanisms.append(Mechanism.registry[spec["kind"]](**arguments))
+    keys = tuple(content["keys"])
+    by_key = dict(zip(dict.fromkeys(keys), mechanisms, strict=True))
+    model = StructuralModel(graph, by_key, keys).double()
     model.load_state_dict(tensors)
     return model
 

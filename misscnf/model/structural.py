@@ -30,27 +30,56 @@ Clamp = Tensor | Callable[[Tensor], Tensor]
 
 
 class StructuralModel(nn.Module):
-    """A causal graph with one mechanism a node, in graph order.
+    """A causal graph whose nodes have mechanisms, each of its own or shared with others.
 
     Arguments:
         graph: The causal graph, d nodes.
-        mechanisms: One mechanism for each node, with as many parents as the node has.
+        mechanisms: One mechanism for each node, with as many parents as the node has; or
+            mechanisms by key.
+        keys: The key of each node, where mechanisms come by key: nodes with the same key share
+            one, and so its parameters.
+
+    Example:
+        >>> graph = CausalGraph.read("x0 -> x1; x1 -> x2")
+        >>> tied = StructuralModel(
+        ...     graph, {"first": Gaussian(0), "next": Gaussian(1)}, keys=["first", "next", "next"]
+        ... )
+        >>> tied.blocks
+        ((0,), (1, 2))
     """
 
-    def __init__(self, graph: CausalGraph, mechanisms: Sequence[Mechanism]) -> None:
+    def __init__(
+        self,
+        graph: CausalGraph,
+        mechanisms: Sequence[Mechanism] | Mapping[str, Mechanism],
+        keys: Sequence[str] | None = None,
+    ) -> None:
         super().__init__()
-        if len(mechanisms) != len(graph):
-            raise ValueError(f"{len(graph)} nodes need as many mechanisms; got {len(mechanisms)}")
+        by_key, self.keys = _by_key(graph, mechanisms, keys)
         self.graph = graph
-        self.mechanisms = nn.ModuleList(mechanisms)
+        self.mechanisms = nn.ModuleList(by_key.values())
+        """one a block"""
+        names = list(by_key)
+        self.block_of = tuple(names.index(key) for key in self.keys)
+        """the block of each node"""
+        self.blocks = tuple(
+            tuple(i for i, its in enumerate(self.block_of) if its == block)
+            for block in range(len(names))
+        )
+        """the nodes of each block"""
         self._parents = [list(parents) for parents in graph.parents]
-        ends = list(itertools.accumulate(mechanism.noise_size for mechanism in mechanisms))
+        laws = [self.mechanism(i) for i in range(len(graph))]
+        ends = list(itertools.accumulate(law.noise_size for law in laws))
         self.noise_width = ends[-1]
         self._noise = [
-            slice(end - mechanism.noise_size, end)
-            for end, mechanism in zip(ends, mechanisms, strict=True)
+            slice(end - law.noise_size, end) for end, law in zip(ends, laws, strict=True)
         ]
-        self.discrete = tuple(mechanism.domain.discrete for mechanism in mechanisms)
+        self.discrete = tuple(law.domain.discrete for law in laws)
+
+    def like(self, mechanisms: Sequence[Mechanism]) -> StructuralModel:
+        """Makes a model with the same graph and ties, of other mechanisms, one a block."""
+        keys = [self.keys[nodes[0]] for nodes in self.blocks]
+        return StructuralModel(self.graph, dict(zip(keys, mechanisms, strict=True)), self.keys)
 
     def parents_of(self, values: Tensor, node: int) -> Tensor:
         """Returns the columns of a node's parents, (..., p)."""
@@ -74,7 +103,11 @@ class StructuralModel(nn.Module):
 
     def mechanism(self, node: int) -> Mechanism:
         """Returns the mechanism of a node."""
-        return self.mechanisms[node]  # type: ignore[return-value]
+        return self.mechanisms[self.block_of[node]]  # type: ignore[return-value]
+
+    def block(self, block: int) -> Mechanism:
+        """Returns the mechanism of a block."""
+        return self.mechanisms[block]  # type: ignore[return-value]
 
     def log_factors(self, values: Tensor) -> Tensor:
         """Returns log p(x_i | x_pa(i)) of complete rows, (..., d)."""
@@ -175,5 +208,33 @@ class StructuralModel(nn.Module):
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draws the starting parameters of all mechanisms, in graph order."""
-        for i in range(len(self.graph)):
-            self.mechanism(i).initialise(generator)
+        for block in range(len(self.blocks)):
+            self.block(block).initialise(generator)
+
+    def log_prior(self) -> Tensor | None:
+        """Returns the log-density of all parameters that have a prior, (); None where none has."""
+        found = [self.block(block).log_prior() for block in range(len(self.blocks))]
+        parts = [part for part in found if part is not None]
+        return torch.stack(parts).sum() if parts else None
+
+
+def _by_key(
+    graph: CausalGraph,
+    mechanisms: Sequence[Mechanism] | Mapping[str, Mechanism],
+    keys: Sequence[str] | None,
+) -> tuple[dict[str, Mechanism], tuple[str, ...]]:
+    """Returns mechanisms by key, in graph order, and the key of each node."""
+    if isinstance(mechanisms, Mapping):
+        if keys is None or len(keys) != len(graph) or set(keys) != set(mechanisms):
+            raise ValueError(
+                f"mechanisms by key need the key of each of the {len(graph)} nodes, and no other "
+                f"keys; got {keys!r} for {sorted(mechanisms)}"
+            )
+        return {key: mechanisms[key] for key in dict.fromkeys(keys)}, tuple(keys)
+    if keys is not None:
+        raise ValueError("keys are for mechanisms by key; give {key: mechanism}")
+    if len(mechanisms) != len(graph):
+        raise ValueError(f"{len(graph)} nodes need as many mechanisms; got {len(mechanisms)}")
+    if len(set(map(id, mechanisms))) < len(mechanisms):
+        raise ValueError("a mechanism that serves several nodes needs a key; give {key: mechanism}")
+    return dict(zip(graph.nodes, mechanisms, strict=True)), graph.nodes

@@ -15,6 +15,7 @@ import pandas as pd
 from misscnf.data.cells import read_numbers
 from misscnf.data.codecs.base import Column
 from misscnf.data.codecs.continuous import refuse_constant
+from misscnf.data import domains
 from misscnf.data.domains import Domain
 from misscnf.data.dtypes import (
     FLOAT,
@@ -58,7 +59,7 @@ class Count(Column):
     @property
     def domain(self) -> Domain:
         """A count."""
-        return Domain("count", None, self.location, self.scale, self.has_zero)
+        return domains.Count(self.location, self.scale, self.has_zero)
 
     @property
     def shown_kind(self) -> str:

@@ -19,6 +19,7 @@ import pandas as pd
 
 from misscnf.data.cells import Label, listed, plain, row_label
 from misscnf.data.codecs.base import Column
+from misscnf.data import domains
 from misscnf.data.domains import Domain
 from misscnf.data.dtypes import (
     OBJECT,
@@ -70,7 +71,11 @@ class Levels(Column):
     @property
     def domain(self) -> Domain:
         """A code."""
-        return Domain(self.kind, len(self.levels), self.location, self.scale)
+        if self.kind == "categorical":
+            return domains.Categorical(len(self.levels))
+        if self.kind == "binary":
+            return domains.Binary(self.location, self.scale)
+        return domains.Ordinal(self.location, self.scale, len(self.levels))
 
     @property
     def shown_kind(self) -> str:
