@@ -48,7 +48,7 @@ def demo(
     from misscnf.cli.outputs import check_target, print_json
     from misscnf.data.nhefs import OUTCOME, TREATMENT, load_nhefs, nhefs_graph
     from misscnf.estimators.misscnf import MissCNF
-    from misscnf.fitting import preset_settings
+    from misscnf.fitting.settings import preset_settings
     from misscnf.identification import check
 
     with naming("--preset"):

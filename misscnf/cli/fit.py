@@ -52,7 +52,7 @@ def fit(
     from misscnf.cli.notices import say
     from misscnf.cli.outputs import check_target, print_json, staged_folder
     from misscnf.estimators.misscnf import MissCNF
-    from misscnf.fitting import preset_settings
+    from misscnf.fitting.settings import preset_settings
 
     with naming("--preset"):
         preset_settings(preset)

@@ -26,7 +26,7 @@ from misscnf.data.kind_requests import Kinds
 from misscnf.data.table import IncompleteTable
 from misscnf.errors import InputError
 from misscnf.estimators.misscnf import ORDERED, MissCNF, ordered_graph
-from misscnf.fitting import Settings
+from misscnf.fitting.settings import Settings
 from misscnf.graph import CausalGraph, GraphLike
 
 __all__ = ["MissCNFImputer"]

@@ -37,7 +37,8 @@ from misscnf.display.notebook import card
 from misscnf.display.progress import FitProgress
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
-from misscnf.fitting import Settings, fit_model, preset_settings
+from misscnf.fitting.fit import fit_model
+from misscnf.fitting.settings import Settings, preset_settings
 from misscnf.graph import CausalGraph, GraphLike
 from misscnf.identification import uncovered_families, warning_sentence
 from misscnf.model.storage import load_model, save_model

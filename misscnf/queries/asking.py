@@ -30,7 +30,8 @@ from misscnf.data.table import IncompleteTable, Schema
 from misscnf.display.progress import StepProgress
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
-from misscnf.fitting import Settings, replicate_fit
+from misscnf.fitting.replicates import replicate_fit
+from misscnf.fitting.settings import Settings
 from misscnf.graph import CausalGraph
 from misscnf.model import Clamp, StructuralModel
 from misscnf.queries.effects import Effect, contrast, spread_interval, with_intervals

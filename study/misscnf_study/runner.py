@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 from misscnf import __version__
 from misscnf.errors import InputError
 from misscnf.estimators.misscnf import MissCNF
-from misscnf.fitting import preset_settings
+from misscnf.fitting.settings import preset_settings
 from misscnf.fitting.threads import one_thread
 from misscnf_study.data import TrialData, make_data
 from misscnf_study.losses import TwoPatterns

@@ -11,7 +11,7 @@ from misscnf_study.data import make_data
 from misscnf_study.methods import Flow, load_method
 from misscnf_study.metrics import exact_kl
 
-from misscnf.fitting import Shape
+from misscnf.mechanisms import Shape
 
 RATE = 0.6
 SETTINGS = {

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from misscnf import InputError, MissCNF
-from misscnf.fitting import Shape
+from misscnf.mechanisms import Shape
 
 GRAPH = "t -> m; m -> y; t -> y; y -> z"
 SETTINGS = {"epochs": 4, "shape": Shape(hidden=(8,)), "compare_linear": False}

@@ -18,7 +18,8 @@ from misscnf_study.worlds import load_scm
 from misscnf import InputError, MissCNF
 from misscnf.data.domains import CONTINUOUS
 from misscnf.draws import derive_generator
-from misscnf.fitting import PRESETS, Settings, Shape, preset_settings
+from misscnf.fitting.settings import PRESETS, Settings, preset_settings
+from misscnf.mechanisms import Shape
 from misscnf.fitting.threads import one_thread
 from misscnf.fitting.train.objective import (
     complete_family_gradient,
@@ -241,7 +242,7 @@ FIT_SCRIPT = """
 import sys, torch, pandas as pd
 torch.set_num_threads(1)
 from misscnf import MissCNF
-from misscnf.fitting import Shape
+from misscnf.mechanisms import Shape
 import misscnf.fitting.train.loop as loop
 loop.SECONDS_BETWEEN_CHECKPOINTS = 0.0
 df = pd.read_csv(sys.argv[1])

@@ -8,7 +8,7 @@ import pytest
 
 from misscnf import MissCNF, ModelFileError
 from misscnf.errors import InputError
-from misscnf.fitting import Shape
+from misscnf.mechanisms import Shape
 
 SHAPES = {
     "linear": ("linear", {}),
