@@ -20,12 +20,14 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
+from misscnf.data.rows import RowSource
+from misscnf.fitting.settings import Integration
 from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import Effort, integrate
 from misscnf.mechanisms import Mechanism, standard_normal_log_prob
 from misscnf.model import StructuralModel
 
-__all__ = ["EFFORT", "Completions", "Families", "Cells", "LogFactor", "LogProb"]
+__all__ = ["Completions", "Families", "Cells", "LogFactor", "LogProb"]
 
 LogFactor = Callable[[int, Tensor, Tensor], Tensor | None]
 """(node, own (n,), parents (n, p)) → log φ of B sets of parameters, (B, n); None where the node is
@@ -34,7 +36,6 @@ as the fit has it."""
 ROWS_AT_ONCE = 1024
 MOST_COMPARED = 64
 """With more completions, comparing all pairs of them costs more than it spares."""
-EFFORT = Effort(draws=64, least_effective=32.0, limit=4096, pilot_draws=4096)
 
 
 class LogProb(nn.Module):
@@ -118,30 +119,30 @@ class Completions:
     @torch.no_grad()
     def draw(
         model: StructuralModel,
-        values: Tensor,
-        observed: Tensor,
+        rows: RowSource,
         count: int,
         generator: torch.Generator,
-        effort: Effort = EFFORT,
+        effort: Effort | None = None,
     ) -> Completions:
         """Draws completions from the posterior of a fitted model, spread evenly over it.
 
         Arguments:
             model: The fit.
-            values: (N, d).
-            observed: (N, d).
+            rows: The rows, N of them.
             count: Completions of each row, K.
             generator: Where randomness comes from.
             effort: How hard to work on posteriors that have no closed form.
         """
-        plan = Plan.make(model.graph, observed)
-        completed = torch.where(observed, values, 0.0).expand(count, *values.shape).clone()
-        for rows in torch.arange(len(values)).split(ROWS_AT_ONCE):
-            components = plan.select(rows).components()
-            for integral in integrate(model, completed[0, rows], components, effort, generator):
+        plan, effort = Plan.of(model.graph, rows), effort or Integration().completions
+        completed = torch.empty(count, len(rows), rows.columns, dtype=torch.float64)
+        numbers = torch.arange(len(rows)).split(ROWS_AT_ONCE)
+        for mine, batch in zip(numbers, rows.batches(ROWS_AT_ONCE), strict=True):
+            completed[:, mine] = batch.values
+            components = plan.select(mine).components()
+            for integral in integrate(model, batch.values, components, effort, generator):
                 c = integral.components
                 drawn = integral.draw(count, generator, even=True)
-                completed[:, rows[c.cell_row], c.cell_node] = drawn.T.to(values)
+                completed[:, mine[c.cell_row], c.cell_node] = drawn.T.to(completed)
         log_factor = _log_factors(model, completed, plan)
         first = _first_alike(completed, plan)
         return Completions(completed, log_factor, first, plan, completed)

@@ -74,6 +74,8 @@ class Solving:
     """Where the rows give no slope to start from; zero could be a saddle."""
     whitening_completions: int = 16
     """Completions of a row behind the coordinates in which the generalised linear fit searches."""
+    whitening_rows: int = 20_000
+    """Rows behind these coordinates; longer tables are stood for by some of theirs."""
     least_information: float = 1e-3
     """Of the largest eigenvalue of the information: a flatter direction is not stretched more."""
     completions: int = 32

@@ -26,11 +26,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from misscnf.data.rows import RowSource
 from misscnf.graph import CausalGraph
 
 __all__ = ["Plan", "Components"]
 
 NONE = -1
+ROWS_AT_ONCE = 65536
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,12 @@ class Plan:
             label = _component_label(graph, closure & (factor | ~patterns), patterns)
         label = _with_evidence(graph, label, factor & ~whole)
         return Plan(graph, pattern, patterns, closure & ~patterns, factor & whole, label)
+
+    @staticmethod
+    def of(graph: CausalGraph, rows: RowSource, *, joint: bool = False) -> Plan:
+        """Plans the rows of a source; only which cells are there is kept of them."""
+        observed = torch.cat([batch.observed for batch in rows.batches(ROWS_AT_ONCE)])
+        return Plan.make(graph, observed, joint=joint)
 
     def __len__(self) -> int:
         return len(self.pattern)

@@ -103,7 +103,9 @@ class NoiseSpline(NamedTuple):
     """The spline of a mechanism's noise, the same for all rows."""
 
     law: Mechanism
-    """the law of the residual (x − m) / exp(s), without parents; it has the spline's parameters"""
+    """the law of the residual (x − m) / exp(s), without parents"""
+    parameters: list[Tensor]
+    """what makes the spline"""
     residual: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
     """own values and parents → residuals and log-scales"""
 
@@ -210,6 +212,23 @@ class Mechanism(nn.Module, ABC):
 
     def _conditioners(self) -> dict[str, Conditioner]:
         return {at: part for at, part in self.named_modules() if isinstance(part, Conditioner)}
+
+    @property
+    def curve_size(self) -> tuple[int, ...] | None:
+        """Centres, products and basis functions of its curve; None where it has none."""
+        curves = [part.curve for part in self._conditioners().values()]
+        return next((curve.size for curve in curves if curve is not None), None)
+
+    def features(self, parents: Tensor) -> Tensor:
+        """Returns the parents as numbers, (..., f); none where it has no parents."""
+        for part in self._conditioners().values():
+            if part.features:
+                return part.encoding(parents)
+        return parents.new_zeros(*parents.shape[:-1], 0)
+
+    def with_mean_of(self, other: Mechanism) -> Mechanism:
+        """Returns the same law with the mean of another, such as a curve that was chosen anew."""
+        raise TypeError(f"{type(self).__name__} has no mean that could be exchanged")
 
     def lower_bounds(self) -> Mapping[str, float]:
         """Returns the least value of parameters that have one, by name."""

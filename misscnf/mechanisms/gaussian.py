@@ -130,6 +130,15 @@ class Gaussian(Mechanism, name="gaussian"):
         """Returns the mean, where it is a line or a curve."""
         return None if self.mean.hidden else _Mean(self)
 
+    def with_mean_of(self, other: Mechanism) -> Mechanism:
+        """Returns a Gaussian mechanism with this scale and another's mean."""
+        assert isinstance(other, Gaussian)
+        mean = {name: other.spec()[name] for name in ("mean_hidden", "mean_curve")}
+        found = Gaussian(**(self.spec() | mean)).to(self.mean.bias)
+        found.mean.load_state_dict(other.mean.state_dict())
+        found.log_scale.load_state_dict(self.log_scale.state_dict())
+        return found
+
     @property
     def normal_noise(self) -> bool:
         """Whether the scale is constant."""

@@ -104,7 +104,7 @@ class Spline(Mechanism, name="spline"):
             return None
         law = Spline(0, bins=self.bins, bound=self.bound).to(self.shape.bias)
         law.shape = self.shape  # the same parameters, not a copy
-        return NoiseSpline(law, self._residual)
+        return NoiseSpline(law, list(self.shape.parameters()), self._residual)
 
     def _residual(self, x: Tensor, parents: Tensor) -> tuple[Tensor, Tensor]:
         _, log_scale = self.base.location_and_log_scale(parents)
