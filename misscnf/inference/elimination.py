@@ -70,7 +70,18 @@ class Plan:
         held = frozenset(clamped)
         observed = observed.clone()
         observed[:, sorted(held)] = True
-        patterns, pattern = _distinct_rows(observed)
+        return Plan._of_patterns(graph, *_distinct_rows([observed]), held, joint=joint)
+
+    @staticmethod
+    def of(graph: CausalGraph, rows: RowSource, *, joint: bool = False) -> Plan:
+        """Plans the rows of a source, of which it only keeps the packed patterns of holes."""
+        observed = (batch.observed for batch in rows.batches(ROWS_AT_ONCE))
+        return Plan._of_patterns(graph, *_distinct_rows(observed), frozenset(), joint=joint)
+
+    @staticmethod
+    def _of_patterns(
+        graph: CausalGraph, patterns: Tensor, pattern: Tensor, held: frozenset[int], *, joint: bool
+    ) -> Plan:
         factor = patterns.clone()
         factor[:, sorted(held)] = False
         closure = _closure(graph, patterns, held)
@@ -217,13 +228,16 @@ class Components:
         return slot
 
 
-def _distinct_rows(observed: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the distinct rows of a boolean matrix and where each row is among them."""
-    packed = np.packbits(observed.cpu().numpy(), axis=1)
-    keys = np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1]))).ravel()
+def _distinct_rows(observed: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
+    """Returns the distinct rows of boolean matrices and where each row is among them."""
+    packed, like = [], torch.zeros(0)
+    for like in observed:
+        packed.append(np.packbits(like.cpu().numpy(), axis=1))
+    whole = np.concatenate(packed)
+    keys = whole.view(np.dtype((np.void, whole.shape[1]))).ravel()
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    device = observed.device
-    return observed[torch.from_numpy(first).to(device)], torch.from_numpy(inverse).to(device)
+    patterns = np.unpackbits(whole[first], axis=1, count=like.shape[1]).astype(bool)
+    return torch.from_numpy(patterns).to(like.device), torch.from_numpy(inverse).to(like.device)
 
 
 def _closure(graph: CausalGraph, observed: Tensor, held: frozenset[int]) -> Tensor:
