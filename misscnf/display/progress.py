@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import TracebackType
-from typing import Any, Self
+from typing import Protocol, Self
 
 from rich.console import Console
 from rich.progress import (
@@ -64,6 +64,26 @@ class StepProgress(ShownBar):
         self._bar.update(self._task, total=total, completed=done)
 
 
+class Epoch(Protocol):
+    """What a bar shows of an epoch of a fit."""
+
+    @property
+    def epoch(self) -> int:
+        """Its number."""
+
+    @property
+    def train(self) -> float | None:
+        """The log-density of training rows, where it is known."""
+
+    @property
+    def validation(self) -> float | None:
+        """The log-density of held-out rows, where it is known."""
+
+    @property
+    def stage(self) -> str | None:
+        """What is done, where it is no training."""
+
+
 class FitProgress(ShownBar):
     """Shows the epochs of a fit; a watcher of `fit_model`.
 
@@ -89,20 +109,20 @@ class FitProgress(ShownBar):
         )
         self._task = self._bar.add_task("fitting", total=None, likelihood="", stage="fitting")
 
-    def __call__(self, epoch: dict[str, Any], epochs: int) -> None:
+    def __call__(self, record: Epoch, epochs: int, /) -> None:
         """Takes the record of an epoch."""
         found = [
-            f"{words} {epoch[name] + nats:.4f}"
-            for name, words, nats in zip(
-                ("train", "validation"), ("train", "held out"), self.shift, strict=True
+            f"{words} {log_density + nats:.4f}"
+            for words, log_density, nats in zip(
+                ("train", "held out"), (record.train, record.validation), self.shift, strict=True
             )
-            if name in epoch
+            if log_density is not None
         ]
         text = f"log-density a row: {', '.join(found)}" if found else ""
         self._bar.update(
             self._task,
             total=epochs,
-            completed=epoch["epoch"],
+            completed=record.epoch,
             likelihood=text,
-            stage=epoch.get("stage", "fitting"),
+            stage=record.stage or "fitting",
         )

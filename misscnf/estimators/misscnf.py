@@ -32,6 +32,7 @@ from sklearn.base import BaseEstimator
 
 from misscnf.data.arrays import ArrayLike, column_names, name_columns, refuse_width
 from misscnf.data.kind_requests import Kinds
+from misscnf.data.rows import MemoryRows, RowSource, SelectedRows
 from misscnf.data.table import IncompleteTable, Schema, read_table
 from misscnf.display.notebook import card
 from misscnf.display.progress import FitProgress
@@ -39,8 +40,10 @@ from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.fitting.fit import fit_model
 from misscnf.fitting.settings import Settings, preset_settings
+from misscnf.fitting.train.loop import EpochRecord
 from misscnf.graph import CausalGraph, GraphLike
 from misscnf.identification import uncovered_families, warning_sentence
+from misscnf.model import Structure
 from misscnf.model.storage import load_model, save_model
 from misscnf.queries.simulate import QueryMixin, Table
 
@@ -142,7 +145,7 @@ class MissCNF(QueryMixin, BaseEstimator):
         """
         frame = read_table(name_columns(df))
         graph = self._read_graph(frame.columns)
-        settings = preset_settings(self.preset, **(self.settings or {}))
+        settings = preset_settings(self.preset, self.settings)
         device = _device(self.device)
         if self.unseen not in ("error", "missing"):
             raise InputError(f"unseen is 'error' or 'missing'; got {self.unseen!r}.")
@@ -155,14 +158,12 @@ class MissCNF(QueryMixin, BaseEstimator):
         if self.progress is not False:
             logger.info("The kinds of the columns:\n%s", kinds.to_string(index=False))
         self._check_families(graph, table, settings)
-        train, held_out = self._split(table, validation)
-        shift = (_mean_log_slope(train), _mean_log_slope(held_out))
+        train, held_out, shift = self._split(table, validation)
         with FitProgress(show=self.progress, shift=shift) as watch:
             fitted = fit_model(
-                graph,
-                table.schema.domains,
-                (train.values, train.observed),
-                None if held_out is None else (held_out.values, held_out.observed),
+                Structure.of(graph, table.schema.domains),
+                train,
+                held_out,
                 settings,
                 seed=self.seed,
                 device=device,
@@ -173,11 +174,10 @@ class MissCNF(QueryMixin, BaseEstimator):
         self.kinds_ = kinds
         self._table = table  # for intervals; a saved model leaves it behind
         self._kept = {}  # replicates of an earlier fit are not those of this one
-        self.model_, self.chosen_ = (
-            fitted.model.eval().requires_grad_(requires_grad=False),
-            fitted.chosen,
-        )
-        self.comparison_ = fitted.comparison
+        self.model_ = fitted.model.eval().requires_grad_(requires_grad=False)
+        self.chosen_ = fitted.chosen
+        compared = fitted.comparison
+        self.comparison_ = None if compared is None else compared.to_dict(fitted.structure)
         forms = dict(zip(graph.nodes, fitted.forms, strict=True))
         self.networks_ = tuple(name for name, form in forms.items() if form.mean)
         self.curves_ = tuple(name for name, form in forms.items() if form.curve)
@@ -233,19 +233,24 @@ class MissCNF(QueryMixin, BaseEstimator):
 
     def _split(
         self, table: IncompleteTable, validation: float | Table | ArrayLike
-    ) -> tuple[IncompleteTable, IncompleteTable | None]:
+    ) -> tuple[RowSource, RowSource | None, tuple[float, float]]:
+        """Returns rows to learn from and held-out ones, and what turns nats into users' units."""
+        rows, slopes = MemoryRows(table.values, table.observed), table.log_slope()
         if not isinstance(validation, int | float):
-            held_out = IncompleteTable.read(
+            other = IncompleteTable.read(
                 name_columns(validation), table.nodes, table.schema, unseen=self.unseen
             )
-            return table, held_out
+            shift = float(slopes.mean()), float(other.log_slope().mean())
+            return rows, MemoryRows(other.values, other.observed), shift
         if not 0.0 <= validation < 1.0:
             raise InputError(f"validation is a share in [0, 1) or a table; got {validation}.")
         count = int(validation * len(table))
         if count == 0:
-            return table, None
+            return rows, None, (float(slopes.mean()), math.nan)
         order = torch.randperm(len(table), generator=derive_generator(self.seed, "split"))
-        return table.select(order[count:].sort().values), table.select(order[:count].sort().values)
+        train, held_out = order[count:].sort().values, order[:count].sort().values
+        shift = float(slopes[train].mean()), float(slopes[held_out].mean())
+        return SelectedRows(rows, train), SelectedRows(rows, held_out), shift
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the fitted model to a folder, as safetensors and JSON."""
@@ -347,13 +352,8 @@ def _device(name: str) -> torch.device:
     return device
 
 
-def _mean_log_slope(table: IncompleteTable | None) -> float:
-    """Returns nats a row that turn log-densities of the model's values into the user's units."""
-    return math.nan if table is None else float(table.log_slope().mean())
-
-
-def _history(records: list[dict[str, Any]], shift: tuple[float, float]) -> pd.DataFrame:
-    frame = pd.DataFrame(records)
+def _history(records: list[EpochRecord], shift: tuple[float, float]) -> pd.DataFrame:
+    frame = pd.DataFrame([record.to_dict() for record in records])
     for name, nats in zip(("train", "validation"), shift, strict=True):
         if name in frame:
             frame[name] += nats

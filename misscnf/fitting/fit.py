@@ -41,7 +41,8 @@ from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
 from misscnf.fitting.solve.noise_spline import fit_noise_splines
 from misscnf.fitting.threads import one_thread
 from misscnf.fitting.train.checkpoint import Checkpoint, fingerprint
-from misscnf.fitting.train.loop import EpochRecord, Watcher, train_model
+from misscnf.fitting.train.loop import EpochRecord, Trainer, Watcher
+from misscnf.fitting.train.objective import ObservedLikelihood
 from misscnf.inference.elimination import Plan
 from misscnf.inference.likelihood import observed_log_prob
 from misscnf.mechanisms import Mechanism
@@ -58,6 +59,7 @@ History = list[EpochRecord]
 class Fitted:
     """What a fit returns."""
 
+    structure: Structure
     model: StructuralModel
     """in double precision, on the CPU"""
     history: History
@@ -71,6 +73,13 @@ class Fitted:
     def forms(self) -> tuple[Form, ...]:
         """How rich each node's mechanism is."""
         return tuple(self.block_forms[block] for block in self.model.block_of)
+
+    @property
+    def chosen(self) -> str:
+        """The richest of them: "linear", "curve" (lines and curves, normal noise) or "network"."""
+        if all(replace(form, curve=None) == Form() for form in self.block_forms):
+            return "linear" if self.is_linear else "curve"
+        return "network"
 
     @property
     def is_linear(self) -> bool:
@@ -121,7 +130,7 @@ class _Task:
         if not line.converged:
             logger.warning("the linear fit stopped before it converged.")
         history = [EpochRecord(epoch=line.iterations, train=line.log_prob)]
-        return Fitted(line.model, history, (Form(),) * len(self.structure.blocks))
+        return Fitted(self.structure, line.model, history, (Form(),) * len(self.structure.blocks))
 
     def train_forms(
         self, forms: Sequence[Form], start: StructuralModel | None, stage: str
@@ -143,10 +152,9 @@ class _Task:
             short = replace(training, epochs=epochs, complete_family_share=0.0)
             settings = replace(settings, training=short)
         model.float().to(self.device)
-        kept = self._checkpoint(stage)
-        history = train_model(
-            model, self.train, self.validation, settings, self.seed, kept, self.watch
-        )
+        objective = ObservedLikelihood(model, self.train, self.validation, settings, self.seed)
+        trainer = Trainer(objective, settings.training, self._checkpoint(stage))
+        history = trainer.run(self.watch)
         return model.double().cpu(), history
 
     def networks(self, line: StructuralModel) -> Comparison | None:
@@ -223,8 +231,7 @@ class _Task:
             "settings": self.settings.to_dict(),
             "seed": self.seed,
         }
-        sources = [self.train] if self.validation is None else [self.train, self.validation]
-        return Checkpoint(self.folder, stage, fingerprint(about, sources))
+        return Checkpoint(self.folder, stage, fingerprint(about, self.train, self.validation))
 
     def choosing(self, done: int, epochs: int) -> None:
         """Tells who looks on how far a choice is."""
@@ -277,7 +284,7 @@ def _all_networks(task: _Task) -> Fitted:
     blocks = range(len(task.structure.blocks))
     forms = tuple(Form(mean=bool(task.structure.parents_of(block))) for block in blocks)
     model, history = task.train_forms(forms, line, "network")
-    return Fitted(model, history, forms)
+    return Fitted(task.structure, model, history, forms)
 
 
 def _nonlinear_means(task: _Task) -> Fitted:
@@ -295,11 +302,11 @@ def _nonlinear_means(task: _Task) -> Fitted:
     if not networks:
         model = _with_curves(linear.model, curves)
         history = [EpochRecord(epoch=task.maximise(model), train=task.log_prob(model))]
-        return Fitted(model, history, forms, comparison)
+        return Fitted(task.structure, model, history, forms, comparison)
     start = _with_curves(task.solve(task.train, start=linear.model).model, curves)
     model, history = task.train_forms(forms, start, "network")
     task.maximise(model)
-    return Fitted(model, history, forms, comparison)
+    return Fitted(task.structure, model, history, forms, comparison)
 
 
 def _with_curves(line: StructuralModel, curves: Mapping[int, Mechanism]) -> StructuralModel:
@@ -327,7 +334,9 @@ def _with_richer_noise(task: _Task, fitted: Fitted) -> Fitted:
         history = _after(history, later)
     task.maximise(model)
     before = [] if fitted.is_linear else fitted.history
-    return Fitted(model, _after(before, history), forms, fitted.comparison)
+    return replace(
+        fitted, model=model, history=_after(before, history), block_forms=forms
+    )
 
 
 def _after(before: History, later: History) -> History:

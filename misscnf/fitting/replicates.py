@@ -20,7 +20,7 @@ from misscnf.fitting.settings import Settings
 from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.sandwich import one_step_replicates
 from misscnf.fitting.threads import one_thread
-from misscnf.fitting.train.loop import EpochWatcher, train_ensemble
+from misscnf.fitting.train.ensemble import EpochWatcher, train_ensemble
 from misscnf.mechanisms import Mechanism
 from misscnf.model import StructuralModel, Structure
 

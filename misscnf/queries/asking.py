@@ -26,6 +26,7 @@ import torch
 from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
+from misscnf.data.rows import MemoryRows
 from misscnf.data.table import IncompleteTable, Schema
 from misscnf.display.progress import StepProgress
 from misscnf.draws import derive_generator
@@ -33,7 +34,7 @@ from misscnf.errors import InputError
 from misscnf.fitting.replicates import replicate_fit
 from misscnf.fitting.settings import Settings
 from misscnf.graph import CausalGraph
-from misscnf.model import Clamp, StructuralModel
+from misscnf.model import Clamp, StructuralModel, Structure
 from misscnf.queries.effects import Effect, contrast, spread_interval, with_intervals
 from misscnf.queries.groups import Group, Where
 from misscnf.queries.interventions import Do, beyond_seen, read_clamps
@@ -210,9 +211,8 @@ class EffectMixin:
             with StepProgress("replicates", show=self.progress) as watch:
                 self._kept[key] = replicate_fit(
                     self.model_,
-                    self.chosen_,
-                    self.schema_.domains,
-                    (table.values, table.observed),
+                    Structure.of(self.graph_, self.schema_.domains, self.model_.keys),
+                    MemoryRows(table.values, table.observed),
                     self.settings_,
                     seed=self.seed,
                     count=count,

@@ -28,7 +28,7 @@ from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.settings import Selection, Settings
-from misscnf.fitting.train.loop import EpochWatcher, train_folds
+from misscnf.fitting.train.ensemble import EpochWatcher, train_folds
 from misscnf.model import StructuralModel
 
 __all__ = ["CrossFit", "Folds", "cross_fit", "some_rows"]

@@ -13,7 +13,7 @@ early, it would itself be a smoother, and say nothing of what it could do.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -25,7 +25,7 @@ from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.select.crossfit import CrossFit, Folds, cross_fit
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.smooth.basis import Basis, find_basis, fit_curve
-from misscnf.fitting.train.loop import EpochWatcher
+from misscnf.fitting.train.ensemble import EpochWatcher
 from misscnf.graph import CausalGraph
 from misscnf.mechanisms import Gaussian, Mechanism, Shape
 from misscnf.model import StructuralModel, Structure

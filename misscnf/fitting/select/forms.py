@@ -31,7 +31,7 @@ from misscnf.fitting.select.noise import noise_p_values
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.solve.noise_spline import fit_noise_splines
 from misscnf.fitting.solve.simplified_newton import maximise_lines
-from misscnf.fitting.train.loop import EpochWatcher
+from misscnf.fitting.train.ensemble import EpochWatcher
 from misscnf.mechanisms import Shape
 from misscnf.model import StructuralModel, Structure
 

@@ -98,8 +98,8 @@ def count_states(
         if not domain.discrete:
             continue
         here = hides[:, node]
-        if domain.levels is not None:
-            states[here, node] = domain.levels
+        if domain.states is not None:
+            states[here, node] = domain.states
         elif here.any():
             curved = [j for j in parents if not model.discrete[j]]
             many = hides[:, curved].any(1) | (states.double().prod(1) > MOST_STATES)
