@@ -37,6 +37,11 @@ class Domain:
         """Whether single values have probabilities."""
         return self.kind != "continuous"
 
+    @property
+    def states(self) -> int | None:
+        """How many values a discrete node can have; None where there is no largest one."""
+        return self.levels
+
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values, for JSON."""
         return asdict(self)

@@ -19,8 +19,7 @@ from typing import Any
 from misscnf.data.domains import CONTINUOUS, Domain
 from misscnf.errors import InputError
 from misscnf.graph import CausalGraph
-from misscnf.inference.integrals import Effort
-from misscnf.inference.likelihood import ALGORITHM_1
+from misscnf.inference.integrals import ALGORITHM_1, Effort
 from misscnf.mechanisms import (
     Affine,
     Categorical,
@@ -158,8 +157,8 @@ class Settings:
                         "curve": None if curve is None else tuple(curve),
                     }
                 ),
-                "effort": Effort(**data["effort"]),
-                "validation_effort": Effort(**data["validation_effort"]),
+                "effort": Effort.from_dict(data["effort"]),
+                "validation_effort": Effort.from_dict(data["validation_effort"]),
             }
         )
 

@@ -30,8 +30,6 @@ from misscnf.graph import CausalGraph
 
 __all__ = ["Plan", "Components"]
 
-NONE = -1
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -57,7 +55,7 @@ class Plan:
         clamped: Iterable[int] = (),
         joint: bool = False,
     ) -> Plan:
-        """Plans a table.
+        """Returns the plan of a table.
 
         Arguments:
             graph: The causal graph.
@@ -259,7 +257,7 @@ def _joint_label(closure: Tensor, observed: Tensor) -> Tensor:
 def _with_evidence(graph: CausalGraph, label: Tensor, evidence: Tensor) -> Tensor:
     """Gives each piece of evidence the label of its hidden parents, and −1 to what has none."""
     d = len(graph)
-    result = torch.where(label < d, label, NONE)
+    result = torch.where(label < d, label, -1)
     for i, parents in enumerate(graph.parents):
         if parents:
             among_parents = label[:, list(parents)].amin(1)

@@ -28,8 +28,8 @@ from misscnf.fitting.train.objective import (
 from misscnf.fitting.train.schedule import OneCycle, Plateau
 from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Plan
-from misscnf.inference.integrals import Effort, integrate
-from misscnf.inference.likelihood import ALGORITHM_1, free_log_prob
+from misscnf.inference.integrals import ALGORITHM_1, Effort, integrate
+from misscnf.inference.likelihood import free_log_prob
 
 GRAPH = CausalGraph.read("a -> b; a -> c; b -> c; c -> d")
 SMALL = {"epochs": 3, "shape": Shape(hidden=(8,))}
