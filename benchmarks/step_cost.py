@@ -37,7 +37,8 @@ from misscnf.fitting.solve.generalised_linear import fit_line
 from misscnf.fitting.train.loop import Rows, Trainer
 from misscnf.fitting.train.objective import fisher_gradient
 from misscnf.inference.elimination import Plan
-from misscnf.inference.likelihood import ALGORITHM_1, EVALUATION, observed_log_prob
+from misscnf.inference.integrals import ALGORITHM_1, Efforts
+from misscnf.inference.likelihood import observed_log_prob
 from misscnf.model import StructuralModel
 
 ROWS = 4096
@@ -146,7 +147,7 @@ def quality(trained: Trainer) -> dict[str, float]:
     batch = batches[0]
     hidden = batch.plan.hidden[batch.plan.pattern].any(1)
     model = trained.model
-    long = replace(EVALUATION, draws=256, tolerance=1e-4)
+    long = replace(Efforts.evaluation, draws=256, tolerance=1e-4)
 
     def log_prob(effort, seed: int, *, joint: bool = False) -> Tensor:
         plan = batch.plan

@@ -21,9 +21,8 @@ import torch
 from torch import Tensor, nn
 
 from misscnf.data.rows import RowSource
-from misscnf.fitting.settings import Integration
 from misscnf.inference.elimination import Plan
-from misscnf.inference.integrals import Effort, integrate
+from misscnf.inference.integrals import Effort, Efforts, integrate
 from misscnf.mechanisms import Mechanism, standard_normal_log_prob
 from misscnf.model import StructuralModel
 
@@ -133,7 +132,7 @@ class Completions:
             generator: Where randomness comes from.
             effort: How hard to work on posteriors that have no closed form.
         """
-        plan, effort = Plan.of(model.graph, rows), effort or Integration().completions
+        plan, effort = Plan.of(model.graph, rows), effort or Efforts().completions
         completed = torch.empty(count, len(rows), rows.columns, dtype=torch.float64)
         numbers = torch.arange(len(rows)).split(ROWS_AT_ONCE)
         for mine, batch in zip(numbers, rows.batches(ROWS_AT_ONCE), strict=True):

@@ -334,9 +334,7 @@ def _with_richer_noise(task: _Task, fitted: Fitted) -> Fitted:
         history = _after(history, later)
     task.maximise(model)
     before = [] if fitted.is_linear else fitted.history
-    return replace(
-        fitted, model=model, history=_after(before, history), block_forms=forms
-    )
+    return replace(fitted, model=model, history=_after(before, history), block_forms=forms)
 
 
 def _after(before: History, later: History) -> History:

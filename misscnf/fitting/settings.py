@@ -21,13 +21,11 @@ from typing import Any, Literal
 
 from misscnf import options
 from misscnf.errors import InputError
-from misscnf.inference.integrals import Effort
-from misscnf.inference.likelihood import ALGORITHM_1, EVALUATION
+from misscnf.inference.integrals import ALGORITHM_1, Efforts
 from misscnf.mechanisms import Shape
 
 __all__ = [
     "Settings",
-    "Integration",
     "Solving",
     "Selection",
     "Training",
@@ -36,34 +34,6 @@ __all__ = [
     "PRESETS",
     "preset_settings",
 ]
-
-
-@dataclass(frozen=True)
-class Integration:
-    """How hard each stage works on what is hidden and has no closed form."""
-
-    training: Effort = field(default_factory=Effort)
-    """A step of training."""
-    validation: Effort = field(default_factory=lambda: Effort(draws=128))
-    """The held-out likelihood after each epoch."""
-    evaluation: Effort = EVALUATION
-    """Densities that are asked for."""
-    linear: Effort = field(default_factory=lambda: Effort(draws=64, limit=1024))
-    """An evaluation of the generalised linear likelihood."""
-    completions: Effort = field(
-        default_factory=lambda: Effort(
-            draws=64, least_effective=32.0, limit=4096, pilot_draws=4096
-        )
-    )
-    """Completions of rows for selection, replicates and Monte-Carlo maximum likelihood."""
-    fine_completions: Effort = field(
-        default_factory=lambda: Effort(
-            draws=256, least_effective=128.0, limit=16384, pilot_draws=4096
-        )
-    )
-    """Completions close to the maximum: their bias adds up over rows."""
-    joint: bool = False
-    """Whether all that is hidden in a row is averaged jointly, as Algorithm 1 prints it."""
 
 
 @dataclass(frozen=True)
@@ -280,7 +250,7 @@ class Settings:
     """Whether anything beyond the linear model is asked for."""
     linear_start: bool = True
     """Whether to start from the maximum-likelihood linear model."""
-    integration: Integration = field(default_factory=Integration)
+    integration: Efforts = field(default_factory=Efforts)
     solving: Solving = field(default_factory=Solving)
     selection: Selection = field(default_factory=Selection)
     training: Training = field(default_factory=Training)
@@ -318,7 +288,7 @@ PRESETS: dict[str, Settings] = {
             keep_best=False,
             gradient="pathwise",
         ),
-        integration=Integration(training=ALGORITHM_1, validation=ALGORITHM_1, joint=True),
+        integration=Efforts(training=ALGORITHM_1, validation=ALGORITHM_1, joint=True),
     ),
 }
 """The presets by name."""

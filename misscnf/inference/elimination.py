@@ -31,7 +31,6 @@ from misscnf.graph import CausalGraph
 
 __all__ = ["Plan", "Components"]
 
-NONE = -1
 ROWS_AT_ONCE = 65536
 
 
@@ -59,7 +58,7 @@ class Plan:
         clamped: Iterable[int] = (),
         joint: bool = False,
     ) -> Plan:
-        """Plans a table.
+        """Returns the plan of a table.
 
         Arguments:
             graph: The causal graph.
@@ -281,7 +280,7 @@ def _joint_label(closure: Tensor, observed: Tensor) -> Tensor:
 def _with_evidence(graph: CausalGraph, label: Tensor, evidence: Tensor) -> Tensor:
     """Gives each piece of evidence the label of its hidden parents, and −1 to what has none."""
     d = len(graph)
-    result = torch.where(label < d, label, NONE)
+    result = torch.where(label < d, label, -1)
     for i, parents in enumerate(graph.parents):
         if parents:
             among_parents = label[:, list(parents)].amin(1)

@@ -3,8 +3,8 @@ r"""The log-density of what each row shows, with its quality.
     log p(x_O) = Σ_{free} log φ_i + Σ_components log E_u[evidence]     (Proposition 1)
 
 Free factors are exact. Each component's integral carries its standard error and its effective
-draws; a row's standard error adds theirs in squares (components are drawn independently), and its
-effective draws are those of its worst component.
+sample size; a row's standard error adds theirs in squares (components are drawn independently),
+and its effective size is that of its worst component.
 """
 
 from __future__ import annotations
@@ -16,26 +16,10 @@ import torch
 from torch import Tensor
 
 from misscnf.inference.elimination import Plan
-from misscnf.inference.integrals import Effort, integrate
+from misscnf.inference.integrals import Effort, Efforts, integrate
 from misscnf.model import StructuralModel
 
-__all__ = ["RowLikelihood", "observed_log_prob", "free_log_prob", "EVALUATION", "ALGORITHM_1"]
-
-EVALUATION = Effort(
-    draws=16,
-    randomisations=16,
-    least_effective=4.0,
-    tolerance=3e-3,
-    limit=2048,
-    pilot_draws=1024,
-    tail=1e-12,
-)
-"""Evaluation doubles its draws until the standard error of a component is below 0.003."""
-
-ALGORITHM_1 = Effort(draws=512, adapt=False, independent=True, closed_form=False)
-"""The paper's: 512 independent draws from the prior."""
-
-ROWS_AT_ONCE = 4096
+__all__ = ["RowLikelihood", "observed_log_prob", "free_log_prob"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +31,7 @@ class RowLikelihood:
     standard_error: Tensor
     """(N,); zero where exact"""
     effective_draws: Tensor
-    """(N,); of the worst component, infinite where exact"""
+    """(N,); effective sample size of the worst component, infinite where exact"""
 
 
 def observed_log_prob(
@@ -55,7 +39,7 @@ def observed_log_prob(
     values: Tensor,
     plan: Plan,
     generator: torch.Generator,
-    effort: Effort = EVALUATION,
+    effort: Effort = Efforts.evaluation,
 ) -> RowLikelihood:
     """Evaluates log p(x_O) of each row.
 
@@ -68,7 +52,7 @@ def observed_log_prob(
     """
     parts = []
     with torch.no_grad():
-        for rows in torch.arange(len(values), device=values.device).split(ROWS_AT_ONCE):
+        for rows in torch.arange(len(values), device=values.device).split(effort.rows_at_once):
             parts.append(_evaluate(model, values[rows], plan.select(rows), generator, effort))
     if not parts:
         empty = values.new_zeros(0)

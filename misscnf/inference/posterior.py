@@ -1,4 +1,4 @@
-r"""Draws of what is hidden given what is seen.
+r"""Draws of what is hidden given what is observed.
 
 Hidden ancestors of the observed nodes come from p(x_{M'} | x_O), by the weights of the same
 integrals that give the likelihood; barren nodes are then simulated from their mechanisms, given
@@ -15,24 +15,10 @@ from torch import Tensor
 
 from misscnf.draws import normal_numbers
 from misscnf.inference.elimination import Plan
-from misscnf.inference.integrals import Effort, integrate
+from misscnf.inference.integrals import Effort, Efforts, integrate
 from misscnf.model import StructuralModel
 
-__all__ = ["draw_completions", "draw_hidden", "sampling_effort"]
-
-ROWS_AT_ONCE = 1024
-
-
-def sampling_effort(draws: int) -> Effort:
-    """Returns an effort that leaves many more effective points than draws taken from them."""
-    points = max(256, 1 << (4 * draws - 1).bit_length())
-    return Effort(
-        draws=points,
-        least_effective=points / 4,
-        limit=32 * points,
-        pilot_draws=16 * points,
-        tail=1e-9,
-    )
+__all__ = ["draw_completions", "draw_hidden"]
 
 
 def draw_hidden(
@@ -57,6 +43,7 @@ def draw_completions(
     plan: Plan,
     draws: int,
     generator: torch.Generator,
+    effort: Effort = Efforts.imputation,
 ) -> Tensor:
     """Fills all unobserved cells of each row.
 
@@ -66,12 +53,14 @@ def draw_completions(
         plan: The plan of these rows, made with the same clamped nodes if there are any.
         draws: Independent completions of each row.
         generator: Where randomness comes from.
+        effort: How hard to work on what has no closed form; it gets more points where many
+            completions are drawn from them.
 
     Returns:
         (draws, N, d); observed cells are as they were.
     """
     with torch.no_grad():
-        parts = list(_completions(model, values, plan, draws, generator))
+        parts = list(_completions(model, values, plan, draws, generator, effort))
     return torch.cat(parts, dim=1) if parts else values.expand(draws, *values.shape)
 
 
@@ -81,9 +70,10 @@ def _completions(
     plan: Plan,
     draws: int,
     generator: torch.Generator,
+    effort: Effort,
 ) -> Iterator[Tensor]:
-    effort = sampling_effort(draws)
-    for rows in torch.arange(len(values), device=values.device).split(ROWS_AT_ONCE):
+    effort = effort.for_completions(draws)
+    for rows in torch.arange(len(values), device=values.device).split(effort.rows_at_once):
         part = plan.select(rows)
         x = draw_hidden(model, values[rows], part, draws, effort, generator)
         barren = part.barren()

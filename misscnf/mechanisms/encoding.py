@@ -49,8 +49,7 @@ class Encoding:
         if self.plain:
             return parents
         parts = [
-            domain.encode(x)
-            for domain, x in zip(self.domains, parents.unbind(-1), strict=True)
+            domain.encode(x) for domain, x in zip(self.domains, parents.unbind(-1), strict=True)
         ]
         return torch.cat(parts, dim=-1)
 

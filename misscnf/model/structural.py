@@ -236,5 +236,7 @@ def _by_key(
     if len(mechanisms) != len(graph):
         raise ValueError(f"{len(graph)} nodes need as many mechanisms; got {len(mechanisms)}")
     if len(set(map(id, mechanisms))) < len(mechanisms):
-        raise ValueError("a mechanism that serves several nodes needs a key; give {key: mechanism}")
+        raise ValueError(
+            "a mechanism that serves several nodes needs a key; give {key: mechanism}"
+        )
     return dict(zip(graph.nodes, mechanisms, strict=True)), graph.nodes

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from misscnf.fitting.train.schedule import OneCycle, Plateau
 from misscnf_study.losses import ampute
 from misscnf_study.worlds import load_scm
 
@@ -19,18 +20,17 @@ from misscnf import InputError, MissCNF
 from misscnf.data.domains import CONTINUOUS
 from misscnf.draws import derive_generator
 from misscnf.fitting.settings import PRESETS, Settings, preset_settings
-from misscnf.mechanisms import Shape
 from misscnf.fitting.threads import one_thread
 from misscnf.fitting.train.objective import (
     complete_family_gradient,
     fisher_gradient,
     pathwise_gradient,
 )
-from misscnf.fitting.train.schedule import OneCycle, Plateau
 from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Plan
-from misscnf.inference.integrals import Effort, integrate
-from misscnf.inference.likelihood import ALGORITHM_1, free_log_prob
+from misscnf.inference.integrals import ALGORITHM_1, Effort, integrate
+from misscnf.inference.likelihood import free_log_prob
+from misscnf.mechanisms import Shape
 
 GRAPH = CausalGraph.read("a -> b; a -> c; b -> c; c -> d")
 SMALL = {"epochs": 3, "shape": Shape(hidden=(8,))}

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from misscnf.fitting.solve.design import coefficients_of
 from torch import nn
 
 import misscnf.fitting.solve.monte_carlo as settle_home
@@ -10,7 +11,6 @@ from misscnf.data.domains import CONTINUOUS, Domain
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.smooth.basis import find_basis, fit_curve
-from misscnf.fitting.solve.design import coefficients_of
 from misscnf.fitting.solve.generalised_linear import fit_line, linear_model
 from misscnf.fitting.solve.linear import fit_linear
 from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo

@@ -22,9 +22,8 @@ from scipy import stats
 
 from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Plan
-from misscnf.inference.integrals import Effort, states
-from misscnf.inference.integrals import enumeration as joint
-from misscnf.inference.likelihood import EVALUATION, observed_log_prob
+from misscnf.inference.integrals import Effort, Efforts
+from misscnf.inference.likelihood import observed_log_prob
 from misscnf.inference.posterior import draw_completions
 from misscnf.mechanisms import Gaussian, GumbelMax, Ordinal
 from misscnf.model import StructuralModel
@@ -34,7 +33,7 @@ GRID_ERROR = 1e-8
 SHAPES = {"lines": (), "networks": (8,)}
 
 
-def evaluate(model, values, observed, seed=2, effort=EVALUATION, **plan):
+def evaluate(model, values, observed, seed=2, effort=Efforts.evaluation, **plan):
     return observed_log_prob(
         model, values, Plan.make(model.graph, observed, **plan), generator(seed), effort
     )
@@ -91,12 +90,13 @@ def test_mixed_models_agree_with_tables_on_every_pattern(case, shape):
 
 
 @pytest.mark.parametrize("text", [DISCRETE_ONLY["diamond"], MIXED["a count above all"]])
-def test_sums_in_pieces_are_the_sums_at_once(text, monkeypatch):
+def test_sums_in_pieces_are_the_sums_at_once(text):
     model = mixed_model(text)
     values, observed = every_pattern(model, Reference(model), 2)
     whole = evaluate(model, values, observed)
-    monkeypatch.setattr(joint, "BUDGET", 2**8)
-    pieces = evaluate(model, values, observed)
+    pieces = evaluate(
+        model, values, observed, effort=replace(Efforts.evaluation, cells_at_once=2**8)
+    )
     error = (whole.standard_error**2 + pieces.standard_error**2).sqrt()
     assert ((pieces.log_prob - whole.log_prob).abs() <= 4.0 * error + 1e-12).all()
 
@@ -204,7 +204,7 @@ def test_linear_models_with_kinds_above_numbers_are_exact_mixtures(text):
 def test_too_many_states_are_drawn():
     names = [f"l{i}" for i in range(6)]
     model = mixed_model("; ".join(f"{name} -> x" for name in names))
-    assert states.MOST_STATES < 6**6
+    assert Efforts.evaluation.enumeration.most_states < 6**6
     every = torch.cartesian_prod(*[torch.arange(6.0)] * 6)
     log_prior = model.log_factors(torch.cat([every, torch.zeros(len(every), 1)], 1))[:, :6].sum(1)
     x = torch.linspace(-2.0, 2.0, 5)
@@ -224,7 +224,8 @@ def test_a_count_with_too_many_values_is_drawn():
             line = part.mean if isinstance(part, Gaussian) else part.location
             line.weight[:, 0].mul_(2e-3)
     every = torch.arange(60_000.0)
-    assert model.mechanism(0).support(torch.zeros(1, 0), 1e-12) > states.MOST_STATES
+    most = Efforts.evaluation.enumeration.most_states
+    assert model.mechanism(0).support(torch.zeros(1, 0), 1e-12) > most
     b, x = model.graph.index("b"), model.graph.index("x")
     values = torch.zeros(6, 3)
     values[:, x], values[:, b] = torch.linspace(-1.0, 3.0, 6), torch.arange(6.0) % 2
@@ -250,7 +251,7 @@ def test_a_dozen_hidden_counts_are_drawn():
 def test_too_many_integrals_are_drawn():
     text = "; ".join(f"l{i} -> x1" for i in range(4)) + "; x1 -> x2"
     model = mixed_model(text)
-    assert joint.MOST_INTEGRALS < 6**4
+    assert Efforts.evaluation.enumeration.most_integrals < 6**4
     rows, every = torch.zeros(6**4, 6), torch.cartesian_prod(*[torch.arange(6.0)] * 4)
     rows[:, :4] = every
     log_prior = model.log_factors(rows)[:, :4].sum(1)
@@ -354,7 +355,7 @@ def test_what_cannot_be_has_density_zero_and_is_never_nan(case):
     assert found.log_prob[1:].isfinite().all()
     assert (found.standard_error[1:] < 0.01).all()
     assert not found.effective_draws.isnan().any()
-    for effort in (Effort(), replace(EVALUATION, closed_form=False)):
+    for effort in (Effort(), replace(Efforts.evaluation, closed_form=False)):
         again = evaluate(model, values, observed, effort=effort).log_prob
         assert again[0] == -math.inf
         torch.testing.assert_close(again[1:], found.log_prob[1:], rtol=0.0, atol=0.3)

@@ -11,8 +11,8 @@ from scipy import stats
 
 from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Plan
-from misscnf.inference.integrals import Effort
-from misscnf.inference.posterior import draw_completions, draw_hidden, sampling_effort
+from misscnf.inference.integrals import Effort, Efforts
+from misscnf.inference.posterior import draw_completions, draw_hidden
 from misscnf.mechanisms import Gaussian
 from misscnf.model import StructuralModel
 
@@ -80,7 +80,7 @@ def test_draws_of_a_linear_model_follow_the_exact_conditional(effort):
     observed = torch.tensor([name in "bde" for name in FIVE.nodes])
     x = model.generate(torch.randn(rows, 5, generator=generator(1)))
     plan = Plan.make(FIVE, observed.expand(rows, 5))
-    how = replace(sampling_effort(1), closed_form=effort == "closed form")
+    how = replace(Efforts.imputation, closed_form=effort == "closed form")
     drawn = draw_hidden(model, torch.where(observed, x, 0.0), plan, 1, how, generator(2))
     assert_standard_normal(residuals(model, x, drawn, observed))
 

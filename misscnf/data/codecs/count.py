@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from misscnf.data import domains
 from misscnf.data.cells import read_numbers
 from misscnf.data.codecs.base import Column
 from misscnf.data.codecs.continuous import refuse_constant
-from misscnf.data import domains
 from misscnf.data.domains import Domain
 from misscnf.data.dtypes import (
     FLOAT,

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from misscnf.data import domains
 from misscnf.data.cells import Label, listed, plain, row_label
 from misscnf.data.codecs.base import Column
-from misscnf.data import domains
 from misscnf.data.domains import Domain
 from misscnf.data.dtypes import (
     OBJECT,

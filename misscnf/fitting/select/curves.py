@@ -77,7 +77,12 @@ class _Family:
         return self.rows[:, :-1], self.rows[:, -1]
 
     def basis(
-        self, features: Tensor, settings: Settings, seed: int, node: int, scale: Tensor | None = None
+        self,
+        features: Tensor,
+        settings: Settings,
+        seed: int,
+        node: int,
+        scale: Tensor | None = None,
     ) -> Basis | None:
         """Returns what a curve of the node should rest on, if it should be one."""
         generator = derive_generator(seed, "centres", node)
@@ -184,14 +189,10 @@ def reselect_curve(
     basis = family.basis(mechanism.features(x), settings, seed, first, scale)
     if basis is None:
         return mechanism
-    return mechanism.with_mean_of(
-        fit_curve(basis, structure.parents_of(block), x, y, scale**-2.0)
-    )
+    return mechanism.with_mean_of(fit_curve(basis, structure.parents_of(block), x, y, scale**-2.0))
 
 
-def _curve_elpd(
-    family: _Family, basis: Basis, settings: Settings, seed: int
-) -> ElpdDifference:
+def _curve_elpd(family: _Family, basis: Basis, settings: Settings, seed: int) -> ElpdDifference:
     """Returns what a curve gains over the line."""
     folds = Folds.of(len(family.rows), settings.selection, seed)
     curves, lines = (family.fits(of, folds) for of in (basis, None))

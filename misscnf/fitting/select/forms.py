@@ -257,7 +257,9 @@ def _noise_model(
 
 def _best_form(differences: Mapping[Form, Mapping[int, Tensor]], block: int, z: float) -> Form:
     """Returns the richest form that beats those below it by z standard errors."""
-    mine = {form: of_blocks[block] for form, of_blocks in differences.items() if block in of_blocks}
+    mine = {
+        form: of_blocks[block] for form, of_blocks in differences.items() if block in of_blocks
+    }
     both = [form for form in mine if form.scale and form.noise]
     either = max((form for form in mine if form not in both), key=lambda f: float(mine[f].mean()))
     best, held = Form(), torch.zeros_like(mine[either])

@@ -35,6 +35,7 @@ from misscnf.mechanisms import Gaussian, hinges, radial_basis
 
 __all__ = ["Basis", "find_basis", "fit_curve"]
 
+
 @dataclass(frozen=True)
 class Basis:
     """All of a curve but its weights. M centres, r basis functions; see `mechanisms.curve`."""

@@ -231,7 +231,9 @@ def _maximise_completions(model: StructuralModel, batches: Batches, laws: Laws) 
         total = float(prior.detach())
         for number, batch in enumerate(batches):
 
-            def log_factor(node: int, own: Tensor, parents: Tensor, b: int = number) -> Tensor | None:
+            def log_factor(
+                node: int, own: Tensor, parents: Tensor, b: int = number
+            ) -> Tensor | None:
                 law = laws.get(model.block_of[node])
                 return None if law is None else law.log_prob((b, node), own, parents)[None]
 

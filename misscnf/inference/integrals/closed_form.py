@@ -33,7 +33,7 @@ LOG_TWO_PI = math.log(2.0 * math.pi)
 
 @dataclass(frozen=True)
 class GaussianIntegral:
-    """Components of at most m hidden nodes, padded to m by standard normals."""
+    """Components of at most m hidden nodes, padded to m by independent standard normals."""
 
     components: Components
     slot: Tensor
@@ -88,7 +88,7 @@ class GaussianIntegral:
 def closed_form(
     model: StructuralModel, values: Tensor, components: Components
 ) -> Iterator[GaussianIntegral]:
-    """Yields blocks of components of similar size, so that padding stays small."""
+    """Yields the integrals of components of similar size, so that padding stays small."""
     if not len(components):
         return
     bucket = torch.ceil(torch.log2(components.size.double())).long()

@@ -1,14 +1,14 @@
-r"""Sums over hidden discrete nodes.
+r"""Enumeration of the joint states of hidden discrete nodes.
 
 With the discrete nodes of a component held at a joint state s, what is left hidden is continuous
-and falls apart into smaller components a, each integrated by whatever means suits it:
+and falls apart into smaller components a, each integrated by whatever way suits it:
 
     E_u [e] = Σ_s  Π_{free factors i} φ_i(s) · Π_a E_a [ evidence | s ].
 
 Where nothing continuous is hidden this is an exact sum. Each of these *terms* depends on a few of
-the discrete nodes only, its scope, and is worked out once for each state of its scope; a joint
-state s (a *branch*) then looks its terms up. Components with too many states, or with a count
-below a hidden continuous parent, are left to draws.
+the discrete nodes only, its scope, and is tabulated once for each state of its scope; a joint
+state s then looks its terms up. Components with too many states, or with a count below a hidden
+continuous parent, are drawn instead.
 """
 
 from __future__ import annotations
@@ -22,21 +22,17 @@ from torch import Tensor
 
 from misscnf.draws import uniform_numbers
 from misscnf.inference.elimination import Components, Plan
-from misscnf.inference.integrals.integral import BUDGET, Effort, Integral
-from misscnf.inference.integrals.states import MOST_STATES, Tables, count_states, hidden_nodes
+from misscnf.inference.integrals.effort import Effort
+from misscnf.inference.integrals.integral import Integral
+from misscnf.inference.integrals.states import Tables, count_states, hidden_nodes
 from misscnf.model import StructuralModel
 
-__all__ = ["EnumeratedIntegral", "enumerate_discrete", "hides_discrete"]
-
-MOST_INTEGRALS = 1024
-"""The most states of its scope that a term with an integral may have."""
-
-WORTH_KEEPING = 100.0
-"""Counts get more states while the posterior share of the last one exceeds the tail so often."""
+__all__ = ["EnumeratedIntegral", "enumeration", "hides_discrete"]
 
 Integrate = Callable[
     [StructuralModel, Tensor, Components, Effort, torch.Generator], Iterator[Integral]
 ]
+"""A way to integrate components: model, values, components, effort, generator."""
 
 
 def hides_discrete(model: StructuralModel, components: Components) -> Tensor:
@@ -73,15 +69,15 @@ class _Terms:
 
 @dataclass(frozen=True)
 class EnumeratedIntegral:
-    """Components with all their branches. B branches, T entries of tables, P lookups."""
+    """Components with all their joint states. S joint states, T entries of tables, P lookups."""
 
     components: Components
     joint: Tables
-    """a table a component, over its discrete cells"""
+    """a table for each component, over its discrete cells: its entries are the joint states"""
     entry: Tensor
-    """(P,) the entries that branches look up"""
+    """(P,) the entries that joint states look up"""
     joint_state: Tensor
-    """(P,) which branch looks"""
+    """(P,) which joint state looks"""
     rows: Tensor
     """(T, d) the values at each entry"""
     free: Tensor
@@ -93,12 +89,12 @@ class EnumeratedIntegral:
 
     @property
     def log_weight(self) -> Tensor:
-        """(B,) log of each branch's share of the integral."""
+        """(S,) log of what each joint state adds to the integral."""
         total = self.log_term.new_zeros(len(self.joint.table))
         return total.index_add(0, self.joint_state, self.log_term[self.entry])
 
     def log_integral(self) -> Tensor:
-        """Returns the log of the sum over branches, (C,)."""
+        """Returns the log of the sum over joint states, (C,)."""
         log_weight = self.log_weight
         top = log_weight.new_full((len(self.components),), -math.inf)
         top = top.scatter_reduce(0, self.joint.table, log_weight.detach(), "amax")
@@ -111,7 +107,7 @@ class EnumeratedIntegral:
         return total.index_add(0, self.joint.table, of_joint)
 
     def shares(self) -> Tensor:
-        """Returns each branch's posterior probability, (B,); even where all weights are zero."""
+        """Returns the posterior probability of each joint state, (S,); equal if all are zero."""
         total = self.log_integral()[self.joint.table]
         even = (1.0 / self.joint.size)[self.joint.table].to(total)
         return torch.where(total.isfinite(), torch.exp(self.log_weight - total), even)
@@ -127,7 +123,7 @@ class EnumeratedIntegral:
         for integral in self.integrals:
             error = integral.standard_error().to(variance)
             variance = variance.index_add(0, integral.components.row, error**2)
-        # An entry moves all branches that look it up; one of no weight moves nothing.
+        # An entry moves all joint states that look it up; one of no weight moves nothing.
         share = self._entry_shares()
         parts = torch.where(share > 0, share**2 * variance, 0.0)
         total = parts.new_zeros(len(self.components))
@@ -139,7 +135,7 @@ class EnumeratedIntegral:
         return component
 
     def effective_size(self) -> Tensor:
-        """Returns the effective draws averaged over branches, (C,); infinite where exact."""
+        """Returns the effective size averaged over joint states, (C,); infinite where exact."""
         least = torch.full_like(self.log_term, math.inf)
         for integral in self.integrals:
             found = integral.effective_size().to(least)
@@ -156,7 +152,7 @@ class EnumeratedIntegral:
         return min(len(self.components), sum(integral.below_target for integral in self.integrals))
 
     def cut_off(self, model: StructuralModel, share: float) -> Tensor:
-        """Says which counts still have more than a share of the posterior at their end, (C, d).
+        """Says which counts have more than a share of the posterior at their last state, (C, d).
 
         Counts are cut by their prior; evidence may want larger ones.
         """
@@ -164,15 +160,15 @@ class EnumeratedIntegral:
         ending = self.joint.digits == self.joint.states[self.joint.table] - 1
         shares = self.shares()
         for node in range(len(model.graph)):
-            kind = model.mechanism(node).domain.kind
-            if kind == "count" and (self.joint.states[:, node] > 1).any():
+            bounded = model.mechanism(node).domain.states is not None
+            if not bounded and (self.joint.states[:, node] > 1).any():
                 at_end = self._per_component(torch.where(ending[:, node], shares, 0.0))
                 cut[:, node] = (at_end > share) & (self.joint.states[:, node] > 1)
         # Where nothing has any weight, more states would not find it either.
         return cut & self.log_integral().isfinite()[:, None]
 
     def draw(self, count: int, generator: torch.Generator, *, even: bool = False) -> Tensor:
-        """Draws a branch by its probability, then what the branch leaves hidden, (H, count)."""
+        """Draws a joint state by its probability, then what it leaves hidden, (H, count)."""
         c = self.components
         joint_state = self._draw_joint(count, generator, even=even)[c.cell_component]
         values = self.joint.digits[joint_state, c.cell_node[:, None]].to(self.rows)
@@ -183,12 +179,12 @@ class EnumeratedIntegral:
         return torch.where(where >= 0, drawn.gather(0, where.clamp(min=0)), values)
 
     def _draw_joint(self, count: int, generator: torch.Generator, *, even: bool) -> Tensor:
-        """Returns branches drawn by their probabilities, (C, count)."""
+        """Returns joint states drawn by their probabilities, (C, count)."""
         shares = self.shares().double()
         place = uniform_numbers((len(self.components), count), generator, shares)
         if even:
             place = (place + torch.arange(count, device=place.device)) / count
-        # Each component's shares sum to one, so that its branches end at its number plus one.
+        # The shares of a component sum to one, so that its joint states end at its number plus 1.
         number = torch.arange(len(self.components), device=place.device)[:, None]
         chosen = torch.searchsorted(shares.cumsum(0), place + number)
         first = self.joint.offset[:, None]
@@ -198,14 +194,18 @@ class EnumeratedIntegral:
     def _draw_inside(
         self, count: int, generator: torch.Generator, *, even: bool
     ) -> tuple[Tensor, Tensor]:
-        """Returns draws of all integrals (Q, count), and where a branch finds a node's, (B, d)."""
+        """Returns draws of all continuous cells (Q, count), and where a joint state finds them.
+
+        Returns:
+            (Q, count), and (S, d) the place of a node's draws among them, −1 where it has none.
+        """
         at = torch.full(self.rows.shape, -1, dtype=torch.int64, device=self.rows.device)
         drawn, start = [], 0
         for integral in self.integrals:
             inner, end = integral.components, start + len(integral.components.cell_node)
             at[inner.cell_row, inner.cell_node] = torch.arange(start, end, device=at.device)
             some = integral.draw(count, generator, even=even).to(self.rows)
-            if even:  # in no order, since a branch takes only those of its own share of the draws
+            if even:  # shuffled, since a joint state takes only its own share of the draws
                 order = uniform_numbers((len(inner), count), generator, self.rows).argsort(1)
                 some = some.gather(1, order[inner.cell_component])
             drawn.append(some)
@@ -227,7 +227,7 @@ class EnumeratedIntegral:
         return total
 
 
-def enumerate_discrete(
+def enumeration(
     model: StructuralModel,
     values: Tensor,
     components: Components,
@@ -235,17 +235,18 @@ def enumerate_discrete(
     generator: torch.Generator,
     integrate: Integrate,
 ) -> Iterator[Integral]:
-    """Yields blocks of components that hide discrete nodes, each component once.
+    """Yields the integrals of components that hide discrete nodes, each component once.
 
     Arguments:
         model: The structural model.
         values: (N, d) with finite numbers in the holes.
         components: What is hidden, and its evidence.
-        effort: How hard to work on what a branch leaves hidden.
+        effort: How hard to work on what a joint state leaves hidden.
         generator: Where randomness comes from.
-        integrate: How to integrate what a branch leaves hidden, and what has too many states.
+        integrate: How to integrate what a joint state leaves hidden, and components with too many
+            joint states.
     """
-    states = count_states(model, values, components, effort.tail)
+    states = count_states(model, values, components, effort)
     terms = _terms(model, components)
     yield from _sum(model, values, components, states, terms, effort, generator, integrate)
 
@@ -260,20 +261,20 @@ def _sum(
     generator: torch.Generator,
     integrate: Integrate,
 ) -> Iterator[Integral]:
-    """Yields the blocks of components with these numbers of states, or more if they need them."""
+    """Yields the integrals of components with so many states, or with more if they need them."""
     tools = (effort, generator, integrate)
-    few = _few_enough(states, terms)
+    few = _few_enough(states, terms, effort)
     if not few.all():
         yield from integrate(model, values, components.select(~few), effort, generator)
     if not few.any():
         return
     components, states, terms = components.select(few), states[few], terms.select(few)
-    part = _parts(states, terms)
+    part = _memory_parts(states, terms, effort)
     for number in part.unique().tolist():
         mine = part == number
         chosen, some = components.select(mine), terms.select(mine)
         integral = _integral(model, values, chosen, Tables(states[mine]), some, *tools)
-        cut = integral.cut_off(model, WORTH_KEEPING * effort.tail)
+        cut = integral.cut_off(model, effort.enumeration.worth_keeping * effort.tail)
         if cut.any():
             more = torch.where(cut, 2 * states[mine], states[mine])
             yield from _sum(model, values, chosen, more, some, *tools)
@@ -291,7 +292,7 @@ def _terms(model: StructuralModel, components: Components) -> _Terms:
     families = torch.eye(len(model.graph), dtype=torch.bool, device=hides.device)
     for i, parents in enumerate(model.graph.parents):
         families[i, list(parents)] = True
-    # All that the factors need is known in a branch, but for the continuous cells.
+    # A joint state knows all that the factors need, but for the continuous cells.
     needed = (factors.double() @ families.double()) > 0
     plan = Plan.make(model.graph, needed & ~continuous)
     label, free = plan.label[plan.pattern].long(), plan.free[plan.pattern] & factors
@@ -310,21 +311,22 @@ def _terms(model: StructuralModel, components: Components) -> _Terms:
     return _Terms(component, scope, inside, integrated)
 
 
-def _few_enough(states: Tensor, terms: _Terms) -> Tensor:
+def _few_enough(states: Tensor, terms: _Terms, effort: Effort) -> Tensor:
     """Says which components have few enough states to sum over, (C,)."""
+    rules = effort.enumeration
     log_states = states.double().log()
-    few = log_states.sum(1) <= math.log(MOST_STATES) + 1e-9
+    few = log_states.sum(1) <= math.log(rules.most_states) + 1e-9
     log_size = torch.where(terms.scope, log_states[terms.component], 0.0).sum(1)
-    many = terms.continuous.any(1) & (log_size > math.log(MOST_INTEGRALS) + 1e-9)
+    many = terms.continuous.any(1) & (log_size > math.log(rules.most_integrals) + 1e-9)
     few[terms.component[many]] = False
     return few
 
 
-def _parts(states: Tensor, terms: _Terms) -> Tensor:
-    """Numbers the components by parts whose lookups fit the budget, (C,)."""
+def _memory_parts(states: Tensor, terms: _Terms, effort: Effort) -> Tensor:
+    """Numbers the components by parts whose lookups fit into memory, (C,)."""
     count = torch.bincount(terms.component, minlength=len(states))
     cells = states.prod(1) * count * states.shape[1]
-    return ((cells.cumsum(0) - cells) // BUDGET).unique(return_inverse=True)[1]
+    return ((cells.cumsum(0) - cells) // effort.cells_at_once).unique(return_inverse=True)[1]
 
 
 def _integral(
@@ -356,7 +358,7 @@ def _integral(
 
 
 def _inner_components(terms: _Terms, tables: Tables) -> Components:
-    """Returns what the terms integrate over: one component an entry of a term with an integral."""
+    """Returns what the terms integrate over: a component for each entry of such a term."""
     hidden = terms.continuous[tables.table]
     row = hidden.any(1).nonzero()[:, 0]
     number = torch.full((len(hidden),), -1, dtype=torch.int64, device=hidden.device)
@@ -378,7 +380,7 @@ def _inner_components(terms: _Terms, tables: Tables) -> Components:
 
 
 def _lookups(joint: Tables, tables: Tables, component: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the entry (P,) and the branch (P,) of every term of every branch."""
+    """Returns the entry (P,) and the joint state (P,) of every term of every joint state."""
     count = torch.bincount(component, minlength=len(joint.size))
     first = count.cumsum(0) - count
     owner = joint.table

@@ -1,8 +1,8 @@
-r"""Draws from the prior: the paper's estimator, and the start of the guided one.
+r"""Draws from the prior: the paper's estimator, and the pilot draws of importance sampling.
 
     p̂(x_O) = (1/K) Σ_k Π_{i ∈ O} φ_i(u^(k)),   u^(k) ~ N(0, I)          (Algorithm 1)
 
-with independent points as printed, or quasi-random ones.
+with independent points as printed, or quasi-random ones (randomly shifted Sobol points).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from torch import Tensor
 
 from misscnf.draws import normal_numbers, normal_scores, shifted_points, uniform_numbers
 from misscnf.inference.elimination import Components
-from misscnf.inference.integrals.integral import Effort, WeightedDraws
+from misscnf.inference.integrals.effort import Effort
+from misscnf.inference.integrals.integral import WeightedDraws
 from misscnf.inference.integrals.sweep import Sweep
 from misscnf.model import StructuralModel
 

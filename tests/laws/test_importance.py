@@ -1,4 +1,4 @@
-"""Guided draws: guides find every mode, and chains of draws keep the law of the posterior."""
+"""Importance sampling: proposals find every mode, and chains of draws keep the posterior."""
 
 import math
 from dataclasses import replace
@@ -9,8 +9,8 @@ from misscnf_study.worlds import load_scm
 
 from misscnf.fitting.train.objective import fisher_gradient
 from misscnf.inference.elimination import Plan
-from misscnf.inference.integrals import Effort, integrate
-from misscnf.inference.integrals.proposal import fit_guide
+from misscnf.inference.integrals import Effort, ImportanceRules, integrate
+from misscnf.inference.integrals.proposal import fit_proposal
 from misscnf.inference.posterior import draw_completions
 
 FEW = Effort(draws=8, least_effective=8.0, limit=16)
@@ -88,7 +88,7 @@ def test_imputations_have_both_modes():
     right, imputed = truth[low, X2] > 0.0, (drawn[..., X2] > 0.0).double().mean(0)
     gap = imputed - right.double()
     assert 0.1 < float(right.double().mean()) < 0.4
-    # One test at 4.5 standard errors. Guides of one Gaussian, made of 256 points, were 7.6 off.
+    # One test at 4.5 standard errors. Proposals of one Gaussian, of 256 points, were 7.6 off.
     assert abs(float(gap.mean())) < 4.5 * float(gap.std()) / math.sqrt(len(low))
 
 
@@ -127,15 +127,15 @@ def two_clusters(components, points=400):
 
 
 @pytest.fixture
-def guide():
+def proposal():
     _, _, _, plan = fork(3)
-    return fit_guide(plan.components(), *two_clusters(3))
+    return fit_proposal(plan.components(), *two_clusters(3), ImportanceRules())
 
 
-def test_a_guide_is_a_density_and_has_every_mode(guide):
+def test_a_proposal_is_a_density_and_has_every_mode(proposal):
     axis = torch.linspace(-20.0, 20.0, 401, dtype=torch.float64)
     grid = torch.cartesian_prod(axis, axis).expand(3, -1, -1)
-    density = guide.log_density(grid).exp()
+    density = proposal.log_density(grid).exp()
     cell = float(axis[1] - axis[0]) ** 2
     torch.testing.assert_close(density.sum(1) * cell, torch.ones(3, dtype=torch.float64))
     left = (density * (grid[..., 0] < 0.0)).sum(1) * cell
@@ -146,16 +146,16 @@ def test_a_guide_is_a_density_and_has_every_mode(guide):
     assert (right > 5.0 * middle).all()
 
 
-def test_points_of_a_guide_follow_its_density(guide):
+def test_points_of_a_proposal_follow_its_density(proposal):
     count = 40_000
     scores = torch.randn(3, count, 2, generator=generator(1), dtype=torch.float64)
     place = torch.rand(3, count, generator=generator(2), dtype=torch.float64)
-    points = guide.points(scores, place)
+    points = proposal.points(scores, place)
     # E_g[f / g] = 1 for a density f inside g: here a narrow normal in either cluster.
     for centre in (-3.0, 3.0):
         at = torch.tensor([centre, 0.0], dtype=torch.float64)
         log_f = -0.5 * ((points - at) / 0.25).square().sum(-1) - math.log(2 * math.pi * 0.25**2)
-        ratio = torch.exp(log_f - guide.log_density(points))
+        ratio = torch.exp(log_f - proposal.log_density(points))
         error = ratio.std(1) / math.sqrt(count)
         # Six tests at 4.5 standard errors: one seed in 25,000 fails.
         assert ((ratio.mean(1) - 1.0).abs() < 4.5 * error).all()
