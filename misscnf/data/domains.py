@@ -61,11 +61,6 @@ class Domain(ABC):
     def encode(self, x: Tensor) -> Tensor:
         """Returns these numbers for values (...), shape (..., features)."""
 
-    @property
-    def states(self) -> int | None:
-        """How many values a discrete node can have; None where there is no largest one."""
-        return self.levels
-
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values, for JSON."""
         return {"kind": self.kind, **asdict(self)}

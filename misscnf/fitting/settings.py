@@ -207,7 +207,8 @@ class Curves:
     evidence_steps: int = 60
     """Steps of the search for the prior."""
     least_information: float = 0.05
-    """Basis functions of which all rows together know less, against 1 of the prior, are left out."""
+    """Basis functions of which all rows together know less, against 1 of the prior, are left
+    out."""
     beyond: int = 10
     """Rows on either side that do not say how a curve turns, only where it goes; half a percent of
     fewer than 2,000."""

@@ -92,12 +92,6 @@ class Plan:
         label = _with_evidence(graph, label, factor & ~whole)
         return Plan(graph, pattern, patterns, closure & ~patterns, factor & whole, label)
 
-    @staticmethod
-    def of(graph: CausalGraph, rows: RowSource, *, joint: bool = False) -> Plan:
-        """Plans the rows of a source; only which cells are there is kept of them."""
-        observed = torch.cat([batch.observed for batch in rows.batches(ROWS_AT_ONCE)])
-        return Plan.make(graph, observed, joint=joint)
-
     def __len__(self) -> int:
         return len(self.pattern)
 

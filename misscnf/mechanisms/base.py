@@ -193,7 +193,7 @@ class Mechanism(nn.Module, ABC):
         return None
 
     def linear_mean(self) -> LinearMean | None:
-        """Returns the mean where noise is normal and the mean linear in coefficients, else None."""
+        """Returns the mean where it is linear in coefficients and the noise normal, else None."""
         return None
 
     def noise_spline(self) -> NoiseSpline | None:

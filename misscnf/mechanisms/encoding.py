@@ -1,4 +1,4 @@
-r"""How parents enter a line, a curve or a network: as the numbers of their domains, side by side."""
+"""How parents enter a line, a curve or a network: the numbers of their domains, side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What is known of a model before it is fitted: graph, domains, and which nodes share a mechanism.
+r"""What is known of a model before a fit: graph, domains, and which nodes share a mechanism.
 
     x_i = f_{k(i)}(u_i; x_pa(i)),      k(i) the key of node i
 

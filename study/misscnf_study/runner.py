@@ -14,7 +14,7 @@ import contextlib
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ from threadpoolctl import threadpool_limits
 from misscnf import __version__
 from misscnf.errors import InputError
 from misscnf.estimators.misscnf import MissCNF
-from misscnf.fitting.settings import preset_settings
 from misscnf.fitting.threads import one_thread
 from misscnf_study.data import TrialData, make_data
 from misscnf_study.losses import TwoPatterns
@@ -159,8 +158,7 @@ def _settings(trial: Trial) -> dict[str, Any]:
     if trial.epochs is not None:
         changes["epochs"] = trial.epochs
     if trial.draws is not None:
-        effort = preset_settings(trial.preset).effort
-        changes["effort"] = replace(effort, draws=trial.draws, adapt=False)
+        changes |= {"integration.training.draws": trial.draws, "integration.training.adapt": False}
     return changes
 
 

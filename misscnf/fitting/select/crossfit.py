@@ -6,10 +6,10 @@ fit to all rows (`completions`, with weight zero for what is left out), and ever
 the models that did not see it, the rich one at the epoch that the rows of the other folds like
 best.
 
-With ℓ_i(S) the log-density of row i where the blocks of S have rich mechanisms and the others plain
-ones, a block stays in S if
+With ℓ_i(S) the log-density of row i where the blocks of S have rich mechanisms and the others
+plain ones, a block stays in S if
 
-    mean_i [ ℓ_i(S) − ℓ_i(S \ {block}) ]  >  c · its standard error,
+    mean_i [ ℓ_i(S) − ℓ_i(S \ {block}) ]  >  z · its standard error,
 
 paired row by row. Blocks that do not are taken out one by one, the weakest first.
 """

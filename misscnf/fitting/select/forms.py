@@ -18,6 +18,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -83,7 +84,7 @@ class Comparison:
     chosen: frozenset[int]
     """the blocks that earn a network"""
 
-    def to_dict(self, structure: Structure) -> dict[str, object]:
+    def to_dict(self, structure: Structure) -> dict[str, Any]:
         """Returns plain numbers, by node."""
         nodes = {
             structure.graph.nodes[i]: found.to_dict()

@@ -97,7 +97,7 @@ class _Evidence:
         return numbers.repeat_interleave(torch.tensor(self.sizes))
 
     def maximise(self, shortest: float = 0.05) -> tuple[Prior, float]:
-        """Returns where the evidence is highest, and its value, with length scales above a bound."""
+        """Returns where the evidence is highest, and its value, with no shorter length scale."""
         theta = self.expected.clone().requires_grad_()
 
         def objective() -> float:

@@ -25,6 +25,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -230,14 +231,8 @@ def _maximise_completions(model: StructuralModel, batches: Batches, laws: Laws) 
             prior.backward()
         total = float(prior.detach())
         for number, batch in enumerate(batches):
-
-            def log_factor(
-                node: int, own: Tensor, parents: Tensor, b: int = number
-            ) -> Tensor | None:
-                law = laws.get(model.block_of[node])
-                return None if law is None else law.log_prob((b, node), own, parents)[None]
-
-            log_prob = batch.log_prob(log_factor)[0].sum() / rows
+            factors = partial(_log_factor, model, laws, number)
+            log_prob = batch.log_prob(factors)[0].sum() / rows
             log_prob.backward()
             total += float(log_prob.detach())
         return total
@@ -245,3 +240,11 @@ def _maximise_completions(model: StructuralModel, batches: Batches, laws: Laws) 
     parameters = [part for law in laws.values() for part in law.parameters]
     found = maximise(parameters, log_likelihood, steps=30, memory=20, value_tolerance=1e-10)
     return (found.value - found.start) * rows
+
+
+def _log_factor(
+    model: StructuralModel, laws: Laws, batch: int, node: int, own: Tensor, parents: Tensor
+) -> Tensor | None:
+    """Returns log φ of a node's cells in a batch; None where it is as the fit has it."""
+    law = laws.get(model.block_of[node])
+    return None if law is None else law.log_prob((batch, node), own, parents)[None]

@@ -64,7 +64,7 @@ class CompletionLikelihood(Objective):
         blocks: Collection[int] | None = None,
     ) -> None:
         self.ensemble = Ensemble(models, blocks)
-        self.parameters = {
+        self.parameters: dict[str, Tensor] = {
             f"{block}/{name}": parameter
             for block, mine in enumerate(self.ensemble.parameters)
             for name, parameter in mine.items()
