@@ -29,6 +29,7 @@ from misscnf.fitting.settings import Settings, Shape
 from misscnf.fitting.train.loop import Rows, Trainer
 from misscnf.inference.elimination import Plan
 from misscnf.inference.likelihood import observed_log_prob
+from misscnf.model import Structure
 
 ROWS = 4096
 SIZES = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
@@ -41,7 +42,7 @@ def trainer(d: int) -> Trainer:
     graph = world.model.graph
     holes = ampute(world.sample(ROWS, seed=0), graph, "alternating", seed=0)
     table = IncompleteTable.read(holes, graph.nodes)
-    model = SETTINGS.shape.build_model(graph, [CONTINUOUS] * len(graph))
+    model = Structure.of(graph, [CONTINUOUS] * len(graph)).build(SETTINGS.shape)
     model.initialise(derive_generator(0, "initialise"))
     rows = Rows.of(model, table.values, table.observed, joint=False)
     return Trainer(model, rows, None, SETTINGS, seed=0)

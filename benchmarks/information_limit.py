@@ -29,6 +29,7 @@ from report import finish
 from scipy.stats import gmean
 from torch import Tensor
 
+from misscnf.data.rows import MemoryRows
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.solve.sandwich import measure_information
@@ -59,7 +60,7 @@ def information(truth: StructuralModel, table: pd.DataFrame) -> Tensor:
     observed = ~values.isnan()
     filled = torch.where(observed, values, 0.0)
     completions = Completions.draw(
-        truth, filled, observed, COMPLETIONS, derive_generator(0, "limit")
+        truth, MemoryRows(filled, observed), COMPLETIONS, derive_generator(0, "limit")
     )
     return measure_information(truth, completions).matrix / len(table)
 

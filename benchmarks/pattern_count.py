@@ -17,6 +17,7 @@ from misscnf.draws import derive_generator
 from misscnf.fitting.settings import Settings, Shape
 from misscnf.fitting.train.loop import Rows, Trainer
 from misscnf.graph import CausalGraph
+from misscnf.model import Structure
 
 ROWS, NODES, SHARE = 20_000, 20, 0.3
 SETTINGS = Settings(shape=Shape(hidden=(64, 64)), batch=4096, steps_an_epoch=1)
@@ -46,7 +47,7 @@ def holes(patterns: int) -> torch.Tensor:
 def epoch(graph: CausalGraph, observed: torch.Tensor) -> tuple[Trainer, int]:
     """Returns a trainer and how many distinct patterns its rows have."""
     values = torch.randn(ROWS, NODES, generator=derive_generator(0, "values"))
-    model = SETTINGS.shape.build_model(graph, [CONTINUOUS] * len(graph))
+    model = Structure.of(graph, [CONTINUOUS] * len(graph)).build(SETTINGS.shape)
     model.initialise(derive_generator(0, "initialise"))
     rows = Rows.of(model, values, observed, joint=False)
     return Trainer(model, rows, None, SETTINGS, seed=0), len(rows.plan.observed)

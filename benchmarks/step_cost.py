@@ -29,17 +29,18 @@ from report import fastest, finish
 from torch import Tensor
 
 from misscnf.data.domains import CONTINUOUS
+from misscnf.data.rows import MemoryRows
 from misscnf.data.table import IncompleteTable
 from misscnf.draws import derive_generator
 from misscnf.fitting.select.forms import build_model
 from misscnf.fitting.settings import Settings, Shape
-from misscnf.fitting.solve.generalised_linear import fit_line
+from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.train.loop import Rows, Trainer
 from misscnf.fitting.train.objective import fisher_gradient
 from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import ALGORITHM_1, Efforts
 from misscnf.inference.likelihood import observed_log_prob
-from misscnf.model import StructuralModel
+from misscnf.model import StructuralModel, Structure
 
 ROWS = 4096
 BATCHES = 12
@@ -61,8 +62,8 @@ def trainer(truth: StructuralModel, table: IncompleteTable) -> Trainer:
     """Returns a trainer of our model, a few epochs into its fit."""
     settings = Settings(shape=SHAPE, batch=ROWS, steps_an_epoch=1, epochs=5)
     domains = [CONTINUOUS] * len(truth.graph)
-    line = fit_line(truth.graph, domains, table.values, table.observed)
-    model = build_model(truth.graph, domains, SHAPE, line.model)
+    line = fit_linear(Structure.of(truth.graph, domains), MemoryRows(table.values, table.observed))
+    model = build_model(Structure.of(truth.graph, domains), SHAPE, line.model)
     model.initialise(derive_generator(0, "initialise"))
     rows = Rows.of(model, table.values, table.observed, joint=False)
     result = Trainer(model, rows, None, settings, seed=0)
@@ -136,7 +137,7 @@ def gradient(trained: Trainer, rows: Rows, completions: int, seed: int, effort=N
     model = trained.model
     model.zero_grad()
     generator = derive_generator(seed, "gradient")
-    effort = effort or trained.settings.effort
+    effort = effort or trained.settings.integration.training
     fisher_gradient(model, rows.values, rows.plan, effort, completions, generator)
     return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
@@ -157,9 +158,9 @@ def quality(trained: Trainer) -> dict[str, float]:
         return observed_log_prob(model, batch.values, plan, generator, effort).log_prob[hidden]
 
     reference = log_prob(long, 1)
-    ours = (log_prob(trained.settings.effort, 2) - reference).abs().mean()
+    ours = (log_prob(trained.settings.integration.training, 2) - reference).abs().mean()
     theirs = (log_prob(ALGORITHM_1, 3, joint=True) - reference).abs().mean()
-    fine = replace(trained.settings.effort, draws=512)
+    fine = replace(trained.settings.integration.training, draws=512)
     exact = [gradient(trained, b, 64, 0, fine) for b in batches]
     completions = trained.settings.completions
     errors = torch.stack([gradient(trained, batch, completions, s) - exact[0] for s in range(20)])

@@ -12,20 +12,20 @@ import math
 import torch
 from oracles import LOG_TWO_PI
 
-from misscnf.data.domains import CONTINUOUS, Domain
+from misscnf.data.domains import CONTINUOUS
 from misscnf.fitting.settings import Shape
 from misscnf.graph import CausalGraph
 from misscnf.mechanisms import Count, Gaussian
 
 DOMAINS = {
     "x": CONTINUOUS,
-    "b": Domain("binary", 2, location=0.4, scale=0.49),
-    "o": Domain("ordinal", 3, location=1.1, scale=0.8),
-    "p": Domain("ordinal", 4, location=1.5, scale=1.1),
-    "k": Domain("categorical", 3),
-    "l": Domain("categorical", 6),
-    "n": Domain("count", location=2.0, scale=6.0, has_zero=True),
-    "m": Domain("count", location=3.0, scale=6.0),
+    "b": Binary(location=0.4, scale=0.49),
+    "o": Ordinal(location=1.1, scale=0.8, levels=3),
+    "p": Ordinal(location=1.5, scale=1.1, levels=4),
+    "k": Categorical(3),
+    "l": Categorical(6),
+    "n": Count(location=2.0, scale=6.0, has_zero=True),
+    "m": Count(location=3.0, scale=6.0),
 }
 """What the first letter of a node's name says it is."""
 

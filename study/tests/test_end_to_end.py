@@ -16,7 +16,7 @@ from misscnf.mechanisms import Shape
 RATE = 0.6
 SETTINGS = {
     "shape": Shape(hidden=(64, 64), scale_hidden=(64, 64)),
-    "compare_linear": False,
+    "selection.compare": False,
     # Gentle steps, whatever the preset's are: a scale network is held against its law here.
     "epochs": 30,
     "complete_family_share": 0.0,

@@ -128,7 +128,7 @@ def test_a_trial_leaves_torch_as_it_was():
 def test_a_stale_checkpoint_does_not_stop_a_fit(tmp_path):
     tables = make_data("chain_lin", "mar", 0.6, 0, rows=200).tables
     folder = tmp_path / "left"
-    settings = {"epochs": 2, "compare_linear": False}
+    settings = {"epochs": 2, "selection.compare": False}
     first = Flow(CausalGraph.read("x1 -> x2; x2 -> x3"), "auto", 1, settings, folder)
     load_method("misscnf")(tables, first)
     assert list(Path(folder).rglob("*.safetensors"))

@@ -16,7 +16,7 @@ from misscnf import InputError, MissCNF
 from misscnf.mechanisms import Shape
 
 GRAPH = "t -> m; m -> y; t -> y; y -> z"
-SETTINGS = {"epochs": 4, "shape": Shape(hidden=(8,)), "compare_linear": False}
+SETTINGS = {"epochs": 4, "shape": Shape(hidden=(8,)), "selection.compare": False}
 
 
 def raw_table(rows=400, seed=0):

@@ -7,7 +7,7 @@ from oracles import gaussian_process
 
 import misscnf.fitting.smooth.basis as basis_home
 import misscnf.fitting.smooth.evidence as evidence_home
-from misscnf.data.domains import CONTINUOUS, Domain
+from misscnf.data.domains import CONTINUOUS
 from misscnf.fitting.smooth.basis import find_basis, fit_curve
 
 FORMS = {
@@ -161,7 +161,7 @@ def test_discrete_parents_stand_beside_continuous_ones():
     group = torch.randint(2, (500,), generator=generator).double()
     z = torch.randn(500, generator=generator)
     y = group * z**2 + 0.2 * torch.randn(500, generator=generator)
-    parents = (Domain("binary", levels=2), CONTINUOUS)
+    parents = (Binary(), CONTINUOUS)
     x = torch.stack([group, z], 1)
     features = fit_curve(None, parents, x, y).mean.encoding(x)
     curve = fit_curve(basis_of(features, y), parents, x, y)

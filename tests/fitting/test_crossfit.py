@@ -9,17 +9,19 @@ import torch
 
 import misscnf.fitting.select.crossfit as crossfit_home
 from misscnf import MissCNF
+from misscnf.data.rows import MemoryRows
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.select.crossfit import CrossFit, Folds, cross_fit, some_rows
 from misscnf.fitting.select.forms import build_model
 from misscnf.fitting.settings import preset_settings
-from misscnf.fitting.solve.generalised_linear import fit_line
+from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.simplified_newton import maximise_lines
+from misscnf.model import Structure
 
 GRAPH = "a -> b; b -> c; a -> d"
-SETTINGS = preset_settings("auto", epochs=25)
+SETTINGS = preset_settings("auto", {"epochs": 25})
 
 
 def table(rows=600, seed=0):
@@ -39,7 +41,9 @@ def table(rows=600, seed=0):
 def model():
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
-    yield MissCNF(GRAPH, settings={"epochs": 25, "curves": False}, progress=False).fit(table())
+    yield MissCNF(GRAPH, settings={"epochs": 25, "selection.curves": False}, progress=False).fit(
+        table()
+    )
     torch.set_default_dtype(before)
 
 
@@ -47,12 +51,12 @@ def model():
 def crossed(model):
     rows, domains = model._table, model.schema_.domains
     pair = rows.values, rows.observed
-    line = fit_line(model.graph_, domains, *pair).model
-    completions = Completions.draw(line, *pair, 16, derive_generator(0, "rows"))
-    folds = Folds.of(len(completions), seed=0)
+    line = fit_linear(Structure.of(model.graph_, domains), MemoryRows(*pair)).model
+    completions = Completions.draw(line, MemoryRows(*pair), 16, derive_generator(0, "rows"))
+    folds = Folds.of(len(completions), SETTINGS.selection, seed=0)
     lines = maximise_lines(line, completions, folds.weights())
     starts = [
-        build_model(model.graph_, domains, SETTINGS.shape, its_line, seed)
+        build_model(Structure.of(model.graph_, domains), SETTINGS.shape, its_line, seed)
         for seed, its_line in enumerate(lines)
     ]
     every = frozenset({1, 2, 3})
@@ -60,7 +64,7 @@ def crossed(model):
 
 
 def test_folds_deal_every_row_out_once():
-    folds = Folds.of(603, seed=1)
+    folds = Folds.of(603, SETTINGS.selection, seed=1)
     rows = torch.cat([folds.rows(fold) for fold in range(folds.count)])
     assert sorted(rows.tolist()) == list(range(603))
     sizes = [len(folds.rows(fold)) for fold in range(folds.count)]
@@ -68,7 +72,7 @@ def test_folds_deal_every_row_out_once():
     weights = folds.weights()
     assert (weights[folds.fold, torch.arange(603)] == 0).all()
     assert (weights > 0).sum(0).tolist() == [folds.count - 1] * 603
-    assert not torch.equal(folds.fold, Folds.of(603, seed=2).fold)
+    assert not torch.equal(folds.fold, Folds.of(603, SETTINGS.selection, seed=2).fold)
 
 
 def test_the_curve_earns_a_network_and_the_lines_do_not(model):
@@ -97,7 +101,7 @@ def test_gains_by_node_add_up_along_a_path(crossed):
 
 
 def test_a_row_is_judged_by_the_fold_that_left_it_out(crossed):
-    folds = Folds.of(600, seed=0)
+    folds = Folds.of(600, SETTINGS.selection, seed=0)
     whole = crossed.log_prob(frozenset())
     swapped = CrossFit.__new__(CrossFit)
     swapped.completions, swapped._parts = crossed.completions, [crossed._parts[0]]

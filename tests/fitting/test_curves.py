@@ -26,7 +26,7 @@ from misscnf.model import StructuralModel
 from misscnf.report.verdicts import held_out_sentence
 
 GRAPH = CausalGraph.read("a -> b; b -> c")
-SETTINGS = preset_settings("auto", epochs=10)
+SETTINGS = preset_settings("auto", {"epochs": 10})
 
 
 def table(rows=1000, seed=0, share=0.0, form=np.square):
@@ -210,7 +210,7 @@ def test_a_short_table_gets_curves_though_no_network(caplog):
 )
 def test_curves_may_be_refused(settings):
     """Another kind of mechanism that was asked for is what comes, not a Gaussian with a curve."""
-    settings = {"epochs": 2, "richer_noise": False, **settings}
+    settings = {"epochs": 2, "selection.noise": False, **settings}
     model = MissCNF(GRAPH, settings=settings, progress=False).fit(table(400))
     assert model.curves_ == ()
     kind = settings["shape"].kind if "shape" in settings else "gaussian"

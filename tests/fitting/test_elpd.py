@@ -9,11 +9,13 @@ import torch
 
 from misscnf import MissCNF
 from misscnf.data.domains import CONTINUOUS
+from misscnf.data.rows import MemoryRows
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.settings import Shape, preset_settings
 from misscnf.fitting.train.ensemble import Training
 from misscnf.graph import CausalGraph
+from misscnf.model import Structure
 
 UNASKED = {"compare_linear": False, "epochs": 30, "shape": Shape(hidden=(32, 32))}
 """Networks for all nodes, whether they deserve them or not."""
@@ -71,13 +73,17 @@ def test_an_earlier_epoch_is_kept_where_the_last_clearly_bends_to_its_rows():
 
 def test_each_replicate_keeps_its_own_epoch():
     """Both learn from forty rows of chance; held-out rows weigh nothing for the second."""
-    graph, settings = CausalGraph.read("a -> b"), preset_settings("auto", **UNASKED)
-    models = [settings.shape.build_model(graph, [CONTINUOUS] * 2).double() for _ in range(2)]
+    graph, settings = CausalGraph.read("a -> b"), preset_settings("auto", UNASKED)
+    models = [
+        Structure.of(graph, [CONTINUOUS] * 2).build(settings.shape).double() for _ in range(2)
+    ]
     for model in models:
         model.initialise(torch.Generator().manual_seed(0))
     table = torch.tensor(chance(2040, 2).to_numpy())
     generator = torch.Generator().manual_seed(0)
-    completions = Completions.draw(models[0], table, torch.ones_like(table).bool(), 1, generator)
+    completions = Completions.draw(
+        models[0], MemoryRows(table, torch.ones_like(table).bool()), 1, generator
+    )
     rows = torch.arange(2040).split([40, 2000])
     weights = torch.ones(2, 2040, dtype=torch.float64)
     weights[1, 40:] = 0.0

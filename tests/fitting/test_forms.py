@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from misscnf import MissCNF
-from misscnf.data.domains import CONTINUOUS, Domain
+from misscnf.data.domains import CONTINUOUS, Binary
+from misscnf.data.rows import MemoryRows
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.fit import Fitted
 from misscnf.fitting.select.forms import SCALE_HIDDEN, Form, build_model, choose_noise
@@ -14,6 +15,7 @@ from misscnf.fitting.select.noise import noise_p_values
 from misscnf.fitting.settings import Shape, preset_settings
 from misscnf.graph import CausalGraph
 from misscnf.mechanisms import Gaussian, Ordinal, Spline
+from misscnf.model import Structure
 
 GRAPH = "a -> b; b -> c; a -> d"
 FULL = Shape(hidden=(8,))
@@ -53,18 +55,20 @@ def test_a_rung_is_a_shape_with_a_name(form, name, made):
 
 
 def test_discrete_nodes_have_no_scale_and_no_spline():
-    found = Form(mean=True).shape(FULL).build([CONTINUOUS], Domain("binary", levels=2))
+    found = Form(mean=True).shape(FULL).build([CONTINUOUS], Binary())
     assert isinstance(found, Ordinal)
 
 
 def test_a_richer_model_starts_as_the_one_it_refines():
     graph = CausalGraph.read("a -> b")
     domains = [CONTINUOUS] * 2
-    plain = build_model(graph, domains, FULL, seed=1)
+    plain = build_model(Structure.of(graph, domains), FULL, seed=1)
     with torch.no_grad():
         plain.mechanism(1).mean.last.normal_(generator=torch.Generator().manual_seed(0))
     forms = [Form(noise=True), Form(mean=True, scale=True, noise=True)]
-    rich = build_model(graph, domains, [form.shape(FULL) for form in forms], plain, seed=2)
+    rich = build_model(
+        Structure.of(graph, domains), [form.shape(FULL) for form in forms], plain, seed=2
+    )
     x = torch.randn(50, 2, generator=torch.Generator().manual_seed(3))
     for node in range(2):
         one, two = (
@@ -86,10 +90,19 @@ def test_a_right_fit_asks_for_nothing():
     a = rng.normal(size=800)
     values = torch.tensor(np.stack([a, a + rng.normal(size=800)], 1))
     observed = torch.tensor(rng.random((800, 2)) > 0.2)
-    graph, settings = CausalGraph.read("a -> b"), preset_settings("auto", epochs=4)
-    line = build_model(graph, [CONTINUOUS] * 2, Shape(hidden=())).double()
+    graph, settings = CausalGraph.read("a -> b"), preset_settings("auto", {"epochs": 4})
+    line = build_model(Structure.of(graph, [CONTINUOUS] * 2), Shape(hidden=())).double()
     line.mechanism(1).set_line(0.0, [1.0], 1.0)
-    assert choose_noise(line, [CONTINUOUS] * 2, (values, observed), settings, seed=0) == {}
+    assert (
+        choose_noise(
+            line,
+            Structure.of(graph, [CONTINUOUS] * 2),
+            MemoryRows(values, observed),
+            settings,
+            seed=0,
+        )
+        == {}
+    )
 
 
 def test_noise_that_no_row_shows_earns_nothing():
@@ -101,23 +114,31 @@ def test_noise_that_no_row_shows_earns_nothing():
     observed = torch.ones(3000, 2, dtype=torch.bool)
     observed[:, 0] = torch.tensor(np.abs(b) < 1.2)
     graph, settings = CausalGraph.read("a -> b"), preset_settings("auto")
-    line = build_model(graph, [CONTINUOUS] * 2, Shape(hidden=())).double()
+    line = build_model(Structure.of(graph, [CONTINUOUS] * 2), Shape(hidden=())).double()
     line.mechanism(1).set_line(0.0, [1.0], 0.2)
     rows = torch.tensor(np.stack([a, b], 1)), observed
-    completions = Completions.draw(line, *rows, 8, torch.Generator().manual_seed(0))
+    completions = Completions.draw(line, MemoryRows(*rows), 8, torch.Generator().manual_seed(0))
     assert noise_p_values(line, completions)[0] < 1e-6  # it looks odd
-    assert 0 not in choose_noise(line, [CONTINUOUS] * 2, rows, settings, seed=0)
+    assert 0 not in choose_noise(
+        line, Structure.of(graph, [CONTINUOUS] * 2), MemoryRows(*rows), settings, seed=0
+    )
 
 
 def test_asking_about_noise_leaves_the_fit_as_it_is():
     rng = np.random.default_rng(0)
     a = np.exp(rng.normal(size=600))  # odd, and b is not
     values = torch.tensor(np.stack([a, 0.1 + a / 3.0 + rng.normal(size=600)], 1))
-    graph, settings = CausalGraph.read("a -> b"), preset_settings("auto", epochs=2)
-    line = build_model(graph, [CONTINUOUS] * 2, Shape(hidden=())).double()
+    graph, settings = CausalGraph.read("a -> b"), preset_settings("auto", {"epochs": 2})
+    line = build_model(Structure.of(graph, [CONTINUOUS] * 2), Shape(hidden=())).double()
     line.mechanism(1).set_line(0.1, [1.0 / 3.0], 1.0)
     before = {name: tensor.clone() for name, tensor in line.state_dict().items()}
-    choose_noise(line, [CONTINUOUS] * 2, (values, torch.ones(600, 2).bool()), settings, seed=0)
+    choose_noise(
+        line,
+        Structure.of(graph, [CONTINUOUS] * 2),
+        MemoryRows(values, torch.ones(600, 2).bool()),
+        settings,
+        seed=0,
+    )
     for name, tensor in line.state_dict().items():
         assert torch.equal(tensor, before[name])
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 from scipy.stats import kstest
 
+from misscnf.data.rows import MemoryRows
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.solve.noise_spline import fit_noise_splines
@@ -47,7 +48,9 @@ def rows(model, count=2000, lost=0.0, seed=0, *, odd=True):
 
 
 def particles_of(model, values, observed, count=8):
-    return Completions.draw(model, values, observed, count, derive_generator(1, "particles"))
+    return Completions.draw(
+        model, MemoryRows(values, observed), count, derive_generator(1, "particles")
+    )
 
 
 def log_factor(model):
@@ -98,7 +101,9 @@ def test_a_row_of_weight_zero_has_no_say():
     strange = values.clone()
     strange[500:, 1] += 3.0
     strange = torch.where(observed, strange, completions.completed[0])
-    same = Completions.draw(other, strange, observed, 8, derive_generator(1, "particles"))
+    same = Completions.draw(
+        other, MemoryRows(strange, observed), 8, derive_generator(1, "particles")
+    )
     same.completed[:, :500] = completions.completed[:, :500]
     same.log_factor[:, :500] = completions.log_factor[:, :500]
     fit_noise_splines(other, same, 2.0 * half)

@@ -10,14 +10,16 @@ import torch
 from oracles import gaussian_total
 
 from misscnf import MissCNF
+from misscnf.data.rows import MemoryRows
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.replicates import bootstrap_weights, replicate_fit
 from misscnf.fitting.select.forms import build_model
 from misscnf.fitting.settings import preset_settings
-from misscnf.fitting.solve.generalised_linear import fit_line
+from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.sandwich import measure_information, one_step_replicates
 from misscnf.fitting.train.ensemble import train_ensemble
+from misscnf.model import Structure
 
 
 def table(rows=400, seed=0, share=0.0):
@@ -42,7 +44,10 @@ def fitted(df, preset="linear", graph=GRAPH, **settings):
 def particles_of(model, count=16):
     rows = model._table
     return Completions.draw(
-        model.model_, rows.values, rows.observed, count, derive_generator(0, "particles")
+        model.model_,
+        MemoryRows(rows.values, rows.observed),
+        count,
+        derive_generator(0, "particles"),
     )
 
 
@@ -130,16 +135,18 @@ def test_what_the_table_says_nothing_of_stays_wide_and_finite():
 def starts(model, count, first=0):
     """Networks that start as the line."""
     rows = model._table
-    line = fit_line(model.graph_, rows.schema.domains, rows.values, rows.observed).model
+    line = fit_linear(
+        Structure.of(model.graph_, rows.schema.domains), MemoryRows(rows.values, rows.observed)
+    ).model
     found = []
     for replicate in range(first, first + count):
-        start = build_model(model.graph_, rows.schema.domains, SETTINGS.shape, line)
+        start = build_model(Structure.of(model.graph_, rows.schema.domains), SETTINGS.shape, line)
         start.initialise(derive_generator(0, "replicate", replicate))
         found.append(start.double())
     return found
 
 
-SETTINGS = preset_settings("auto", epochs=3)
+SETTINGS = preset_settings("auto", {"epochs": 3})
 
 
 def train(completions, models, weights, held_out=40):

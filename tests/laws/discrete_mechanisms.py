@@ -3,7 +3,7 @@
 import torch
 from mechanisms import randomised
 
-from misscnf.data.domains import CONTINUOUS, Domain
+from misscnf.data.domains import CONTINUOUS
 from misscnf.mechanisms import Categorical, Count, Ordinal
 
 DISCRETE = {
@@ -28,11 +28,11 @@ DISCRETE = {
 }
 """Name → constructor from the domains of the parents."""
 
-BINARY = Domain("binary", 2, location=0.4, scale=0.49)
-ORDINAL = Domain("ordinal", 4, location=1.3, scale=1.1)
-CATEGORICAL = Domain("categorical", 3)
-COUNT = Domain("count", location=2.0, scale=1.8, has_zero=True)
-POSITIVE_COUNT = Domain("count", location=4.0, scale=2.0)
+BINARY = Binary(location=0.4, scale=0.49)
+ORDINAL = Ordinal(location=1.3, scale=1.1, levels=4)
+CATEGORICAL = Categorical(3)
+COUNT = Count(location=2.0, scale=1.8, has_zero=True)
+POSITIVE_COUNT = Count(location=4.0, scale=2.0)
 
 PARENTS = {
     "no parents": (),

@@ -9,17 +9,17 @@ from mechanisms import randomised
 from mixed_models import DISCRETE_ONLY, MIXED, generator, mixed_model, rows_of
 from scipy import stats
 
-from misscnf.data.domains import CONTINUOUS, Domain
+from misscnf.data.domains import CONTINUOUS
 from misscnf.mechanisms import Categorical, Count, Encoding, Gaussian, Ordinal
 
 ROWS = 200
 FINITE = [
-    Domain("binary", 2, location=0.3, scale=0.4),
-    Domain("ordinal", 2, location=0.3, scale=0.4),
-    Domain("ordinal", 3, location=1.2, scale=0.7),
-    Domain("ordinal", 7, location=3.0, scale=2.0),
-    Domain("categorical", 2),
-    Domain("categorical", 6),
+    Binary(location=0.3, scale=0.4),
+    Ordinal(location=0.3, scale=0.4, levels=2),
+    Ordinal(location=1.2, scale=0.7, levels=3),
+    Ordinal(location=3.0, scale=2.0, levels=7),
+    Categorical(2),
+    Categorical(6),
 ]
 EVERY = [FINITE[0], CONTINUOUS, ORDINAL, CATEGORICAL, COUNT, POSITIVE_COUNT]
 

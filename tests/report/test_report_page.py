@@ -184,7 +184,7 @@ def test_a_trained_fit_has_its_curve_and_its_comparison(make_page):
     a = rng.normal(size=300)
     b = np.sin(2 * a) + 0.3 * rng.normal(size=300)
     df = pd.DataFrame({"a": a, "b": b, "c": b + rng.normal(size=300)})
-    settings = {"epochs": 20, "curves": False}
+    settings = {"epochs": 20, "selection.curves": False}
     model = MissCNF("a -> b; b -> c", settings=settings, progress=False).fit(df)
     assert "b" in model.networks_
     page = make_page(model, df, "trained")
