@@ -1,7 +1,5 @@
 """Replicates of fits: sandwiches against statsmodels, information against closed forms."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,16 +8,10 @@ import torch
 from oracles import gaussian_total
 
 from misscnf import MissCNF
-from misscnf.data.rows import MemoryRows
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.replicates import bootstrap_weights, replicate_fit
-from misscnf.fitting.select.forms import build_model
-from misscnf.fitting.settings import preset_settings
-from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.sandwich import measure_information, one_step_replicates
-from misscnf.fitting.train.ensemble import train_ensemble
-from misscnf.model import Structure
 
 
 def table(rows=400, seed=0, share=0.0):
@@ -44,10 +36,7 @@ def fitted(df, preset="linear", graph=GRAPH, **settings):
 def particles_of(model, count=16):
     rows = model._table
     return Completions.draw(
-        model.model_,
-        MemoryRows(rows.values, rows.observed),
-        count,
-        derive_generator(0, "particles"),
+        model.model_, rows.values, rows.observed, count, derive_generator(0, "particles")
     )
 
 
@@ -130,61 +119,6 @@ def test_what_the_table_says_nothing_of_stays_wide_and_finite():
     )
     slopes = torch.stack([m.mechanism(2).mean.weight[0] for m in models])
     assert slopes.isfinite().all()
-
-
-def starts(model, count, first=0):
-    """Networks that start as the line."""
-    rows = model._table
-    line = fit_linear(
-        Structure.of(model.graph_, rows.schema.domains), MemoryRows(rows.values, rows.observed)
-    ).model
-    found = []
-    for replicate in range(first, first + count):
-        start = build_model(Structure.of(model.graph_, rows.schema.domains), SETTINGS.shape, line)
-        start.initialise(derive_generator(0, "replicate", replicate))
-        found.append(start.double())
-    return found
-
-
-SETTINGS = preset_settings("auto", {"epochs": 3})
-
-
-def train(completions, models, weights, held_out=40):
-    """Trains models and returns the parameters of each, as one vector."""
-    order = torch.arange(len(completions))
-    rows = order[held_out:], order[:held_out]
-    train_ensemble(models, completions, rows, weights, SETTINGS, seed=0)
-    return [torch.cat([p.flatten() for p in m.parameters()]).detach() for m in models]
-
-
-@pytest.fixture(scope="module")
-def curved():
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield fitted(table(share=0.3), "auto", epochs=2, compare_linear=False)
-    torch.set_default_dtype(before)
-
-
-def test_trained_together_or_alone_is_the_same(curved):
-    weights, completions = bootstrap_weights(3, 400, seed=1), particles_of(curved, 4)
-    together = train(completions, starts(curved, 3), weights)
-    alone = train(completions, starts(curved, 1, first=2), weights[2:])
-    assert torch.allclose(together[2], alone[0], atol=1e-8)
-    assert not torch.allclose(together[0], together[2], atol=1e-3)
-
-
-def test_rows_of_weight_zero_do_not_matter(curved):
-    weights, completions = bootstrap_weights(1, 400, seed=1), particles_of(curved, 4)
-    weights[:, 100:150] = 0.0
-    weights[:, 10:20] = 0.0  # held out
-    other = completions.completed.clone()
-    other[:, [*range(100, 150), *range(10, 20)]] += 3.0
-    altered = replace(completions, completed=other)
-    same = [train(cells, starts(curved, 1), weights)[0] for cells in (completions, altered)]
-    assert torch.allclose(*same, atol=1e-8)
-    weights[:, 100:150] = 1.0
-    felt = [train(cells, starts(curved, 1), weights)[0] for cells in (completions, altered)]
-    assert not torch.allclose(*felt, atol=1e-3)
 
 
 @pytest.mark.parametrize("preset", ["linear", "auto"])

@@ -63,8 +63,8 @@ class CompletionLikelihood(Objective):
         seed: int,
         blocks: Collection[int] | None = None,
     ) -> None:
-        self.ensemble = Ensemble(models, blocks)
-        self.parameters: dict[str, Tensor] = {
+        self.ensemble, self.replicates = Ensemble(models, blocks), (len(models),)
+        self.parameters = {
             f"{block}/{name}": parameter
             for block, mine in enumerate(self.ensemble.parameters)
             for name, parameter in mine.items()
@@ -131,14 +131,7 @@ def train_ensemble(
 ) -> None:
     """Trains all models in place, each on its own weights of the rows.
 
-    Arguments:
-        models: The starting points, B of them, in the precision of the completions.
-        completions: The likelihood near the fit.
-        rows: Which rows to learn from, and which choose the best epoch (maybe none).
-        weights: (B, N).
-        settings: How the fit was trained.
-        seed: Where randomness starts.
-        watch: Called after each epoch.
+    Arguments are those of `CompletionLikelihood`; `watch` is called after each epoch.
     """
     objective = CompletionLikelihood(models, completions, rows, weights, settings, seed)
     objective.draw_priors()
@@ -161,19 +154,15 @@ def train_folds(
     Every row is judged by the model that does not see it. A model's own fold has no say in its
     epoch, so that it may compare this model with others later.
 
-    Arguments:
-        models: The starting points, F of them, in the precision of the completions.
-        completions: The likelihood near the fit.
+    Arguments are those of `CompletionLikelihood`, and:
         weights: (F, N), zero for the rows of a model's own fold.
         fold: (N,) the fold of each row.
-        settings: How to train.
-        seed: Where randomness starts.
-        blocks: The blocks that are trained; None for all. Others are as the fit has them.
         watch: Called after each epoch.
     """
     everyone = torch.arange(len(completions))
-    rows = everyone, everyone
-    objective = CompletionLikelihood(models, completions, rows, weights, settings, seed, blocks)
+    objective = CompletionLikelihood(
+        models, completions, (everyone, everyone), weights, settings, seed, blocks
+    )
     left_out = [(fold == one).nonzero()[:, 0] for one in range(len(models))]
 
     def judge(parameters: Mapping[str, Tensor]) -> Tensor:

@@ -114,10 +114,10 @@ class Trainer:
         self._average.update_parameters(self._now)  # the start counts as a step
         self.averaged = dict(zip(self.parameters, self._average.parameters(), strict=True))
         self.best = {name: tensor.detach().clone() for name, tensor in self.parameters.items()}
-        self.highest: Tensor | None = None
+        self.highest = torch.full(objective.replicates, -math.inf, dtype=torch.float64)
         """what the judge says of the best, () or (B,)"""
-        self.best_epoch: Tensor | None = None
-        """likewise"""
+        self.best_epoch = torch.zeros(objective.replicates, dtype=torch.int64)
+        """likewise; zero is the start"""
         self.state = _State()
 
     def run(self, watch: Watcher | None = None) -> list[EpochRecord]:
@@ -175,10 +175,7 @@ class Trainer:
     @torch.no_grad()
     def _ask_held_out(self) -> float:
         """Remembers the averaged weights where they are the best; returns how good they are."""
-        found = self.judge(self.averaged)
-        if self.highest is None or self.best_epoch is None:
-            self.highest = torch.full_like(found, -math.inf)
-            self.best_epoch = torch.zeros_like(found, dtype=torch.int64)
+        found = self.judge(self.averaged).to(self.highest)
         better = found > self.highest
         self.highest[better], self.best_epoch[better] = found[better], self.state.epoch
         for name, best in self.best.items():
@@ -193,20 +190,20 @@ class Trainer:
         """Gives the parameters what is kept; returns the epochs that it comes from."""
         for name, parameter in self.parameters.items():
             parameter.copy_(self.averaged[name])
-        if not self.settings.keep_best or self.best_epoch is None:
+        if not self.settings.keep_best or not self.objective.held_out:
             return {self.state.epoch}
-        chosen = self._is_chosen(self.best_epoch)
+        chosen = self._is_chosen()
         for name, parameter in self.parameters.items():
             parameter[chosen] = self.best[name][chosen]
         return set(torch.where(chosen, self.best_epoch, self.state.epoch).flatten().tolist())
 
-    def _is_chosen(self, best_epoch: Tensor) -> Tensor:
+    def _is_chosen(self) -> Tensor:
         """Says where the best epoch is kept instead of the last, () or (B,)."""
         if self.keep == "best":
-            return torch.ones_like(best_epoch, dtype=torch.bool)
+            return torch.ones_like(self.best_epoch, dtype=torch.bool)
         gap = self.objective.validate(self.best) - self.objective.validate(self.averaged)
         ratios = [ElpdDifference.of(one).ratio for one in gap.reshape(-1, gap.shape[-1])]
-        return torch.tensor(ratios).reshape(best_epoch.shape) > self.settings.z_best
+        return torch.tensor(ratios).reshape(self.best_epoch.shape) > self.settings.z_best
 
     def _save(self) -> None:
         if self.checkpoint is None:
@@ -220,15 +217,14 @@ class Trainer:
 
     def _tensors(self) -> dict[str, Tensor]:
         """Returns all tensors that change, by name."""
-        found = {f"objective/{name}": tensor for name, tensor in self.objective.state.items()}
+        found = {"highest": self.highest, "best epoch": self.best_epoch}
+        found |= {f"objective/{name}": tensor for name, tensor in self.objective.state.items()}
         for name, parameter in self.parameters.items():
             found[f"now/{name}"] = parameter
             found[f"averaged/{name}"] = self.averaged[name]
             found[f"best/{name}"] = self.best[name]
             for key, tensor in self.optimiser.state[parameter].items():
                 found[f"optimiser/{key}/{name}"] = tensor
-        if self.highest is not None and self.best_epoch is not None:
-            found |= {"highest": self.highest, "best epoch": self.best_epoch}
         return found
 
     @torch.no_grad()
@@ -239,14 +235,12 @@ class Trainer:
         tensors, state = found
         history = [EpochRecord(**record) for record in state["loop"]["history"]]
         self.state = _State(**{**state["loop"], "history": history})
-        like = next(iter(self.parameters.values()))
         for name, parameter in self.parameters.items():
             self.optimiser.state[parameter] = {
-                key: tensors[f"optimiser/{key}/{name}"].to(like.device)
+                key: tensors[f"optimiser/{key}/{name}"].to(parameter.device)
                 for key in ("step", "exp_avg", "exp_avg_sq")
                 if f"optimiser/{key}/{name}" in tensors
             }
-        self.highest, self.best_epoch = tensors.get("highest"), tensors.get("best epoch")
         for name, tensor in self._tensors().items():
             tensor.copy_(tensors[name])
         self._average.n_averaged.fill_(1 + self.state.step)

@@ -29,7 +29,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from misscnf.data.rows import RowSource
 from misscnf.draws import derive_generator
@@ -61,11 +61,13 @@ class Objective(ABC):
     One model, or B replicates of one, along the first axis of every parameter.
     """
 
-    parameters: Mapping[str, nn.Parameter]
+    parameters: Mapping[str, Tensor]
     """What is trained, by name; changed in place."""
+    replicates: tuple[int, ...]
+    """() for one model, (B,) for replicates."""
     epochs: int
     held_out: int
-    """How many rows judge what is learned; there may be none."""
+    """How many rows judge what is learned; maybe none."""
     state: Mapping[str, Tensor]
     """What else changes from step to step, in place; a checkpoint keeps it."""
 
@@ -111,7 +113,7 @@ class ObservedLikelihood(Objective):
     ) -> None:
         self.model, self.rows, self.seed = model, rows, seed
         self.training, self.integration = settings.training, settings.integration
-        self.parameters = dict(model.named_parameters())
+        self.parameters, self.replicates = dict(model.named_parameters()), ()
         self.like = next(iter(self.parameters.values())).detach()
         self.plan = self._plan(rows)
         self.judges = None if held_out is None else (held_out, self._plan(held_out))
