@@ -74,7 +74,7 @@ def parameters(model):
 
 def test_same_seed_same_bits_and_another_seed_other_bits():
     graph, df = table()
-    settings = {**SMALL, "compare_linear": False}
+    settings = {**SMALL, "selection.compare": False}
     fits = [
         parameters(MissCNF(graph, seed=seed, settings=settings, progress=False).fit(df))
         for seed in (0, 0, 1)
@@ -91,7 +91,7 @@ from misscnf.mechanisms import Shape
 import misscnf.fitting.train.loop as loop
 loop.SECONDS_BETWEEN_CHECKPOINTS = 0.0
 df = pd.read_csv(sys.argv[1])
-settings = {"shape": Shape(hidden=(16,)), "epochs": 60, "compare_linear": False}
+settings = {"shape": Shape(hidden=(16,)), "epochs": 60, "selection.compare": False}
 model = MissCNF("x1 -> x2; x1 -> x3; x2 -> x3", settings=settings, progress=False)
 model.fit(df, checkpoint=sys.argv[2]).save(sys.argv[3])
 """
@@ -127,7 +127,7 @@ def _epochs(state):
 
 def test_a_finished_checkpoint_gives_the_same_model_at_once(tmp_path):
     graph, df = table()
-    settings = {**SMALL, "compare_linear": False}
+    settings = {**SMALL, "selection.compare": False}
     first = MissCNF(graph, settings=settings, progress=False).fit(df, checkpoint=tmp_path)
     again = MissCNF(graph, settings=settings, progress=False).fit(df, checkpoint=tmp_path)
     assert torch.equal(parameters(first), parameters(again))
@@ -167,7 +167,12 @@ def test_presets_learn(preset):
     world = load_scm("chain_nlin")
     df = ampute(world.sample(600, 0), world.graph, "mcar", 0.3, seed=0)
     effort = replace(PRESETS[preset].effort, draws=16 if preset == "paper" else 32)
-    settings = {"epochs": 40, "batch": 128, "effort": effort, "compare_linear": False}
+    settings = {
+        "epochs": 40,
+        "batch": 128,
+        "integration.training": effort,
+        "selection.compare": False,
+    }
     model = MissCNF(world.graph, preset=preset, settings=settings, progress=False).fit(df)
     history = model.history_.validation
     assert history.iloc[-1] > history.iloc[0] + 0.05
@@ -192,7 +197,7 @@ def test_settings_round_trip_and_unknown_ones_are_refused():
     with pytest.raises(InputError, match="no preset 'papr'"):
         preset_settings("papr")
     with pytest.raises(InputError, match="no setting 'epoch'"):
-        preset_settings("auto", epoch=3)
+        preset_settings("auto", {"epoch": 3})
 
 
 def test_training_has_one_thread_and_gives_the_others_back():

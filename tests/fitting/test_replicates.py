@@ -7,6 +7,7 @@ import statsmodels.api as sm
 import torch
 from oracles import gaussian_total
 
+from misscnf.data.rows import MemoryRows
 from misscnf import MissCNF
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
@@ -36,7 +37,10 @@ def fitted(df, preset="linear", graph=GRAPH, **settings):
 def particles_of(model, count=16):
     rows = model._table
     return Completions.draw(
-        model.model_, rows.values, rows.observed, count, derive_generator(0, "particles")
+        model.model_,
+        MemoryRows(rows.values, rows.observed),
+        count,
+        derive_generator(0, "particles"),
     )
 
 

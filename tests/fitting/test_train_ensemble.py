@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from misscnf.data.rows import MemoryRows
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.settings import preset_settings
@@ -52,7 +53,7 @@ def chain_model(seed=0, *, tied=True, law=None):
 
 
 def completions_of(model, rows, count=4):
-    return Completions.draw(model, *rows, count, derive_generator(0, "completions"))
+    return Completions.draw(model, MemoryRows(*rows), count, derive_generator(0, "completions"))
 
 
 def exponential(count, rows):
