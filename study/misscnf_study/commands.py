@@ -11,8 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from misscnf.errors import InputError
-from misscnf.fitting.settings import PRESETS
+from misscnf import PRESETS, InputError
 from misscnf_study.methods import METHODS, load_method
 from misscnf_study.published import published
 from misscnf_study.store import Store
@@ -120,13 +119,14 @@ def run_trials(
     from misscnf_study.runner import Outcome, sweep
 
     workers = jobs if jobs > 0 else os.cpu_count() or 1
-    with SweepDisplay(len(pending), jobs=workers, quiet=quiet) as display:
+    display = SweepDisplay(len(pending), jobs=workers, quiet=quiet)
 
-        def keep(outcome: Outcome) -> None:
-            store.add(outcome.trial, outcome.row, outcome.curve)
-            display(outcome)
+    def keep(outcome: Outcome) -> None:
+        store.add(outcome.trial, outcome.row, outcome.curve)
+        display(outcome)
 
-        try:
+    try:
+        with display.bar:
             sweep(
                 pending,
                 keep,
@@ -135,9 +135,9 @@ def run_trials(
                 cluster=cluster,
                 unfinished=store.unfinished,
             )
-        except KeyboardInterrupt:
-            print("misscnf: stopped; the same command goes on from here.", file=sys.stderr)
-            return 130
+    except KeyboardInterrupt:
+        print("misscnf: stopped; the same command goes on from here.", file=sys.stderr)
+        return 130
     if not quiet:
         had = len(trials) - len(pending)
         counts = ", ".join(f"{count} {name}" for name, count in sorted(display.counts.items()))

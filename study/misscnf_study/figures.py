@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from misscnf.errors import InputError
+from misscnf import InputError
 from misscnf_study.labels import METRICS, loss_label, regime_label, scm_label
 from misscnf_study.plot_style import REFERENCE, STYLE, Panels, share_scale
 from misscnf_study.suites import COMPLETE

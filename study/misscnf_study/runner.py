@@ -23,11 +23,7 @@ import pandas as pd
 import torch
 from threadpoolctl import threadpool_limits
 
-from misscnf import __version__
-from misscnf.errors import InputError
-from misscnf.estimators.misscnf import MissCNF
-from misscnf.fitting import preset_settings
-from misscnf.fitting.threads import one_thread
+from misscnf import PRESETS, InputError, MissCNF, __version__
 from misscnf_study.data import TrialData, make_data
 from misscnf_study.losses import TwoPatterns
 from misscnf_study.methods import Flow, load_method
@@ -159,7 +155,7 @@ def _settings(trial: Trial) -> dict[str, Any]:
     if trial.epochs is not None:
         changes["epochs"] = trial.epochs
     if trial.draws is not None:
-        effort = preset_settings(trial.preset).effort
+        effort = PRESETS[trial.preset].effort
         changes["effort"] = replace(effort, draws=trial.draws, adapt=False)
     return changes
 
@@ -173,12 +169,14 @@ def _seconds(fitted: MissCNF, elapsed: float) -> float:
 @contextlib.contextmanager
 def _same_everywhere() -> Iterator[None]:
     """Gives a trial one thread and torch's usual precision, whatever process it runs in."""
-    dtype = torch.get_default_dtype()
+    threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
+    torch.set_num_threads(1)
     torch.set_default_dtype(torch.float32)
     try:
-        with one_thread(), threadpool_limits(limits=1):
+        with threadpool_limits(limits=1):
             yield
     finally:
+        torch.set_num_threads(threads)
         torch.set_default_dtype(dtype)
 
 

@@ -24,8 +24,8 @@ from typing import Any
 
 import pandas as pd
 
-from misscnf.data.files import write_atomically
-from misscnf.errors import InputError
+from misscnf import InputError
+from misscnf.cli.plugin import write_atomically
 from misscnf_study.suites import Trial
 
 __all__ = ["Store", "COLUMNS"]

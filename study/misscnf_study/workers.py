@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import joblib
 from joblib.externals.loky import get_reusable_executor
 
-from misscnf.errors import InputError
+from misscnf import InputError
 
 __all__ = ["BACKENDS", "run_parallel", "run_alone", "lost_workers"]
 

@@ -5,17 +5,19 @@ by one draw of a linear regression, is known in closed form on the colliders; so
 from the truth. Nothing of ours but the equations of the worlds enters the expected value.
 """
 
+from dataclasses import replace
+
 import pytest
 from closed_forms import kl_after_mean, kl_after_mice
 from misscnf_study.data import make_data
 from misscnf_study.methods import Flow, load_method
 from misscnf_study.metrics import exact_kl
 
-from misscnf.fitting import Shape
+from misscnf import PRESETS
 
 RATE = 0.6
 SETTINGS = {
-    "shape": Shape(hidden=(64, 64), scale_hidden=(64, 64)),
+    "shape": replace(PRESETS["auto"].shape, hidden=(64, 64), scale_hidden=(64, 64)),
     "compare_linear": False,
     # Gentle steps, whatever the preset's are: a scale network is held against its law here.
     "epochs": 30,

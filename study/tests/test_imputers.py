@@ -29,7 +29,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.impute import KNNImputer
 from sklearn.linear_model import BayesianRidge
 
-from misscnf.errors import InputError
+from misscnf import InputError
 
 RATE = 0.4
 

@@ -11,8 +11,8 @@ from misscnf_study.rivals import DiffPuter, diffputer, edm
 from misscnf_study.rivals.diffputer import PRESETS
 from quick_imputers import DIFFPUTER
 
+from misscnf import InputError
 from misscnf.draws import derive_generator
-from misscnf.errors import InputError
 
 # Reference numbers.
 

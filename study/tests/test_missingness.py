@@ -17,8 +17,7 @@ from misscnf_study.losses.intercept import find_intercept
 from misscnf_study.worlds import load_scm
 from scipy.special import expit
 
-from misscnf.errors import InputError
-from misscnf.graph import CausalGraph
+from misscnf import CausalGraph, InputError
 
 WORLDS = ["chain_nlin", "fork_lin", "collider_nlin", "triangle_nlin", "backdoor_nlin"]
 CELLWISE = {

@@ -11,7 +11,7 @@ from misscnf_study.worlds.alpha import bend
 from misscnf_study.worlds.chain_d import NaturalSpline
 from scipy.interpolate import CubicSpline
 
-from misscnf.errors import InputError
+from misscnf import InputError
 from misscnf.mechanisms import standard_normal_log_prob
 
 SMOOTH = [name for name in SCMS if name != "clinic"]

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from misscnf import CausalGraph, GraphLike, InputError
 from misscnf.draws import derive_generator
-from misscnf.errors import InputError
-from misscnf.graph import CausalGraph, GraphLike
 from misscnf_study.losses.alternating import Alternating
 from misscnf_study.losses.causes import causes_of_loss
 from misscnf_study.losses.cells import CellLoss

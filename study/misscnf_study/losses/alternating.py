@@ -11,7 +11,7 @@ from typing import final
 
 import numpy as np
 
-from misscnf.graph import CausalGraph
+from misscnf import CausalGraph
 from misscnf_study.losses.loss import Floats, Missingness
 from misscnf_study.losses.patterns import PatternLoss
 

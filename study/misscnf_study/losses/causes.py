@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from misscnf.graph import CausalGraph
+from misscnf import CausalGraph
 from misscnf_study.losses.loss import Missingness
 
 __all__ = ["causes_of_loss"]

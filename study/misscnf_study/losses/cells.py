@@ -16,8 +16,7 @@ from typing import Literal, TypeAlias, final
 import numpy as np
 from scipy.special import expit, logit
 
-from misscnf.errors import InputError
-from misscnf.graph import CausalGraph
+from misscnf import CausalGraph, InputError
 from misscnf_study.losses.intercept import find_intercept
 from misscnf_study.losses.loss import Flags, Floats, Loss
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from misscnf.graph import CausalGraph
+from misscnf import CausalGraph
 
 __all__ = ["Missingness", "Loss", "Floats", "Flags"]
 

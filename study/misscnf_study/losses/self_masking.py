@@ -13,7 +13,7 @@ from typing import final
 
 import numpy as np
 
-from misscnf.graph import CausalGraph
+from misscnf import CausalGraph
 from misscnf_study.losses.cells import (
     CellLoss,
     Scale,

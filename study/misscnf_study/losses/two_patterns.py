@@ -19,8 +19,7 @@ from typing import Literal, final
 
 import numpy as np
 
-from misscnf.errors import InputError
-from misscnf.graph import CausalGraph
+from misscnf import CausalGraph, InputError
 from misscnf_study.losses.loss import Flags, Floats, Missingness
 from misscnf_study.losses.patterns import PatternLoss
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 
-from misscnf.errors import InputError
+from misscnf import InputError
 from misscnf_study.rivals.by_path import ByPath
 from misscnf_study.rivals.contract import ImpossibleError, Imputer
 from misscnf_study.rivals.diffputer import DiffPuter

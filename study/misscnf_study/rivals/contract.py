@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from misscnf.errors import InputError
+from misscnf import InputError
 
 __all__ = ["Imputer", "ImpossibleError", "Floats", "means_filled", "others"]
 

@@ -35,8 +35,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from misscnf import InputError
 from misscnf.draws import derive_generator
-from misscnf.errors import InputError
 from misscnf_study.rivals.contract import Floats, Imputer
 from misscnf_study.rivals.edm import SPREAD, Denoiser, denoising_loss, sample_hidden
 from misscnf_study.rivals.learned import (

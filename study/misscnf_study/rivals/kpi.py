@@ -35,8 +35,8 @@ from sklearn import config_context
 from sklearn.impute import KNNImputer
 from torch import Tensor
 
+from misscnf import InputError
 from misscnf.draws import derive_generator, normal_numbers
-from misscnf.errors import InputError
 from misscnf_study.rivals.contract import Floats, Imputer
 from misscnf_study.rivals.learned import (
     Units,

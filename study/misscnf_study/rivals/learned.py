@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from misscnf.errors import InputError
+from misscnf import InputError
 from misscnf_study.rivals.contract import Floats
 
 __all__ = ["Units", "Watch", "choose_preset", "find_device", "positive", "same_table"]

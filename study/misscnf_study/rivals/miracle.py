@@ -40,9 +40,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from misscnf import CausalGraph, GraphLike, InputError
 from misscnf.draws import derive_generator
-from misscnf.errors import InputError
-from misscnf.graph import CausalGraph, GraphLike
 from misscnf_study.rivals.contract import Floats, Imputer
 from misscnf_study.rivals.learned import (
     Units,

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from misscnf.errors import InputError
+from misscnf import InputError
 
 __all__ = ["Trial", "COMPLETE"]
 

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from misscnf.errors import InputError
+from misscnf import InputError
 from misscnf_study.worlds.alpha import chain_alpha, collider_alpha
 from misscnf_study.worlds.backdoor import backdoor_nlin
 from misscnf_study.worlds.chain import chain_lin, chain_nlin

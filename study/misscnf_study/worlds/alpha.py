@@ -13,7 +13,7 @@ import math
 
 from torch import Tensor
 
-from misscnf.errors import InputError
+from misscnf import InputError
 from misscnf.model import StructuralModel
 from misscnf_study.worlds.chain import CHAIN
 from misscnf_study.worlds.collider import COLLIDER

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeAlias, final
 import torch
 from torch import Tensor
 
-from misscnf.errors import InputError
+from misscnf import InputError
 from misscnf.mechanisms import GumbelMax, InverseCount, Threshold
 
 __all__ = ["Levels", "Choice", "Tally"]

@@ -23,8 +23,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from misscnf import InputError
 from misscnf.draws import normal_scores
-from misscnf.errors import InputError
 from misscnf.mechanisms import LinearForm, Mechanism, standard_normal_log_prob
 
 __all__ = [
