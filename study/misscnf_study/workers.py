@@ -86,7 +86,7 @@ def _dask_client(jobs: int, cluster: str | None) -> contextlib.AbstractContextMa
         from distributed import Client
     except ImportError as error:
         raise InputError(
-            "--backend dask needs the package distributed; pip install 'misscnf[dask]'."
+            "--backend dask needs the package distributed; pip install 'misscnf-study[dask]'."
         ) from error
     if cluster is not None:
         try:

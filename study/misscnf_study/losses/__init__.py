@@ -1,7 +1,7 @@
 """Ways of losing values, one a file; `ampute` makes holes in a complete table.
 
-Each way is a frozen dataclass that settles on a table to a law of loss: weights drawn, intercepts
-found (`loss`). To add one, write the class and add a line to `MECHANISMS_OF_LOSS`.
+Each way is a frozen dataclass that is calibrated on a table to a law of loss: weights drawn,
+intercepts found (`loss`). To add one, write the class and add a line to `MECHANISMS_OF_LOSS`.
 """
 
 from __future__ import annotations

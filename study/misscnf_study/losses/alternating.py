@@ -27,7 +27,7 @@ class Alternating(Missingness):
         """Returns nothing: no value has a say."""
         return ()
 
-    def maximise_monte_carlo(
+    def calibrate(
         self, values: Floats, graph: CausalGraph, generator: np.random.Generator
     ) -> PatternLoss:
         """Returns the two patterns; there is nothing to find."""

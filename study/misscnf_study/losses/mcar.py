@@ -32,7 +32,7 @@ class Mcar(Missingness):
         """Returns nothing: no value has a say."""
         return ()
 
-    def maximise_monte_carlo(
+    def calibrate(
         self, values: Floats, graph: CausalGraph, generator: np.random.Generator
     ) -> CellLoss:
         """Returns the law; there is nothing to find."""

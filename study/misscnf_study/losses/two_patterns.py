@@ -56,7 +56,7 @@ class TwoPatterns(Missingness):
         """Returns the cut alone."""
         return (self._cut(graph),)
 
-    def maximise_monte_carlo(
+    def calibrate(
         self, values: Floats, graph: CausalGraph, generator: np.random.Generator
     ) -> PatternLoss:
         """Measures mean, deviation and median of the cut."""

@@ -1,7 +1,7 @@
 """The rivals that impute first, one a file; `load_imputer` builds one by its name.
 
 To add one, write the class (`contract`) and add a line to `IMPUTERS`: every law in
-tests/bench/test_imputers.py then holds or fails for it by name. The imputers that train have their
+study/tests/test_rivals.py then holds or fails for it by name. The imputers that train have their
 `fast` preset here. O-MIRACLE is `Miracle` with the true graph, so it is a method of the study
 (`misscnf_study.methods`) and has no name in this table.
 """

@@ -1,7 +1,7 @@
 """The worlds of the study, a family a file; `load_scm` builds one by its name.
 
 To add a world, write a function that returns it and add a line to `SCMS`: every law in
-tests/bench/test_scms.py then holds or fails for it by name.
+study/tests/test_worlds.py then holds or fails for it by name.
 """
 
 from __future__ import annotations
