@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 
@@ -18,6 +18,9 @@ from misscnf_study.store import Store
 from misscnf_study.suites import COMPLETE, SUITES, Suite, Trial, choose, grid
 
 __all__ = ["choose_trials", "run_trials", "print_table", "save_figures", "listing"]
+
+Chosen: TypeAlias = Mapping[str, Sequence[str] | Sequence[float] | None]
+"""What to narrow rows to, by column; None for no matter what."""
 
 
 def choose_trials(
@@ -151,7 +154,7 @@ def print_table(
     metric: str,
     folder: Path,
     form: str,
-    chosen: Mapping[str, Sequence[Any] | None],
+    chosen: Chosen,
     *,
     against: str | None = None,
 ) -> str:
@@ -182,7 +185,7 @@ def save_figures(
     folder: Path,
     out: Path,
     form: str,
-    chosen: Mapping[str, Sequence[Any] | None],
+    chosen: Chosen,
 ) -> list[Path]:
     """Draws the figures of a suite and returns where they are.
 
@@ -236,7 +239,7 @@ def listing(folder: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _rows(store: Store, name: str, chosen: Mapping[str, Sequence[Any] | None]) -> pd.DataFrame:
+def _rows(store: Store, name: str, chosen: Chosen) -> pd.DataFrame:
     """Returns the rows of a suite that have the chosen values; the reference has any loss."""
     load_suite(name)
     rows = store.rows(name)

@@ -36,7 +36,7 @@ from misscnf_study.metrics import (
     symmetric_kl,
 )
 from misscnf_study.rivals import ImpossibleError
-from misscnf_study.suites import SUITES, Trial
+from misscnf_study.suites import SUITES, Cell, Trial
 from misscnf_study.workers import lost_workers, run_alone, run_parallel
 
 __all__ = ["Outcome", "run_trial", "sweep"]
@@ -47,7 +47,7 @@ class Outcome:
     """What came of a trial."""
 
     trial: Trial
-    row: dict[str, Any]
+    row: dict[str, Cell]
     """Its numbers, status, error and version."""
     curve: pd.DataFrame | None = None
     """The local KL, where the suite asks for it."""
@@ -60,7 +60,7 @@ def run_trial(trial: Trial, unfinished: Path | None = None) -> Outcome:
         trial: The trial.
         unfinished: A directory for checkpoints, so that a killed trial goes on; None for none.
     """
-    row: dict[str, Any] = {"version": __version__}
+    row: dict[str, Cell] = {"version": __version__}
     try:
         with _same_everywhere(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a row has no place for them
