@@ -53,7 +53,7 @@ screenshots: setup
 	$(BIN)/python docs/screenshots.py
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) build dist *.egg-info study/build study/dist study/*.egg-info
 
 # The study's tables and figures, from the rows under study/results/ (suites without rows are skipped).
 .PHONY: tables

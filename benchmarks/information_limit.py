@@ -13,7 +13,7 @@ Over our own complete-data fit, geometric mean over the eight worlds: at most 2 
 60 %, MCAR and MAR each.
 
     misscnf bench run main --method misscnf --method full
-    python benchmarks/information_limit.py [--results results]
+    python benchmarks/information_limit.py [--results study/results]
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def fewest_families(name: str, mechanism: str, rate: float) -> float:
 def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--results", default="results")
+    parser.add_argument("--results", default="study/results")
     rows = Store(parser.parse_args().results).rows("main")
     rows = rows[(rows.preset == "auto") & (rows.status == "ok") & rows.rows.isna()]
     ours, full = rows[rows.method == "misscnf"], rows[rows.method == "full"]

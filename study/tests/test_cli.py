@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import misscnf_study
 import pytest
 from misscnf_study.store import Store
 from misscnf_study.suites import SUITES
@@ -88,6 +89,15 @@ def test_tables_and_figures_come_from_the_store(tmp_path):
     assert (tmp_path / "figures" / "main-kl.png").stat().st_size > 1000
 
 
+def test_the_usual_store_is_that_of_a_clone_where_there_is_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "of which results has 0" in call("list").stdout
+    Path("study", "results").mkdir(parents=True)
+    assert "of which study/results has 0" in call("list").stdout
+    monkeypatch.chdir("study")
+    assert "of which results has 0" in call("list").stdout
+
+
 def test_the_list_names_everything(tmp_path):
     text = call("list", "--store", tmp_path).stdout
     for suite in SUITES.values():
@@ -150,7 +160,8 @@ def test_a_sweep_that_was_killed_goes_on(tmp_path):
     words += ["--seed", "0", "--seed", "1", "--seed", "2", "--seed", "3", *QUICK, "--quiet"]
     words += ["--store", str(tmp_path)]
     code = "from misscnf.cli.app import app; app()"
-    here = {**os.environ, "PYTHONPATH": str(Path(misscnf.__file__).parents[1])}
+    homes = [str(Path(package.__file__).parents[1]) for package in (misscnf, misscnf_study)]
+    here = {**os.environ, "PYTHONPATH": os.pathsep.join(homes)}
     process = subprocess.Popen([sys.executable, "-c", code, "bench", *words], env=here)
     deadline = time.monotonic() + 120.0
     while lines_of(tmp_path) < 2 and time.monotonic() < deadline:

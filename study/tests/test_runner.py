@@ -10,8 +10,7 @@ from misscnf_study.data import make_data
 from misscnf_study.methods import Flow, load_method
 from misscnf_study.runner import run_trial, sweep
 
-from misscnf.errors import InputError
-from misscnf.graph import CausalGraph
+from misscnf import CausalGraph, InputError
 
 QUICK = {"rows": 200, "epochs": 2}
 BROKEN = "sklearn:sklearn.decomposition:PCA"  # it takes no holes

@@ -9,10 +9,10 @@ import pytest
 import torch
 from misscnf_study.rivals import DiffPuter, diffputer, edm
 from misscnf_study.rivals.diffputer import PRESETS
-from quick_imputers import DIFFPUTER
+from quick_rivals import DIFFPUTER
 
+from misscnf import InputError
 from misscnf.draws import derive_generator
-from misscnf.errors import InputError
 
 # Reference numbers.
 
@@ -66,11 +66,11 @@ def test_denoiser_is_as_large_as_the_authors():
     assert count == pytest.approx(10.5e6, rel=0.01)
 
 
-def test_waves_of_the_noise():
-    (basis_functions,) = network(width=4)._basis_functions(torch.tensor(0.3))
+def test_the_embedding_of_the_noise():
+    (embedded,) = network(width=4)._embedding(torch.tensor(0.3))
     slow = 10_000.0**-0.5
     expected = [math.sin(0.3), math.sin(0.3 * slow), math.cos(0.3), math.cos(0.3 * slow)]
-    assert basis_functions.tolist() == pytest.approx(expected)
+    assert embedded.tolist() == pytest.approx(expected)
 
 
 def test_a_noise_for_each_row_or_one_for_all():

@@ -24,12 +24,12 @@ from misscnf_study.rivals import (
 from misscnf_study.rivals.mice_forest import DonorForest
 from misscnf_study.rivals.miss_forest import PRESETS
 from misscnf_study.worlds import load_scm
-from quick_imputers import QUICK
+from quick_rivals import QUICK
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.impute import KNNImputer
 from sklearn.linear_model import BayesianRidge
 
-from misscnf.errors import InputError
+from misscnf import InputError
 
 RATE = 0.4
 

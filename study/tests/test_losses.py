@@ -17,8 +17,7 @@ from misscnf_study.losses.intercept import find_intercept
 from misscnf_study.worlds import load_scm
 from scipy.special import expit
 
-from misscnf.errors import InputError
-from misscnf.graph import CausalGraph
+from misscnf import CausalGraph, InputError
 
 WORLDS = ["chain_nlin", "fork_lin", "collider_nlin", "triangle_nlin", "backdoor_nlin"]
 CELLWISE = {
@@ -37,7 +36,7 @@ def rng(seed=0):
 
 def settled(mechanism, world, seed=0):
     values = world.sample(ROWS, seed).to_numpy()
-    return values, mechanism.maximise_monte_carlo(values, world.graph, rng(seed))
+    return values, mechanism.calibrate(values, world.graph, rng(seed))
 
 
 @pytest.fixture(params=WORLDS)
@@ -138,7 +137,7 @@ def test_standardised_chances_do_not_depend_on_units():
     values = world.sample(ROWS, 0).to_numpy()
     for mechanism in (Mar(0.3), SelfMasking(0.3)):
         here, there = (
-            mechanism.maximise_monte_carlo(x, world.graph, rng()).probability(x)
+            mechanism.calibrate(x, world.graph, rng()).probability(x)
             for x in (values, 1000.0 * values + 7.0)
         )
         assert here == pytest.approx(there)
@@ -211,7 +210,7 @@ def test_alternating_shows_every_second_node():
     assert (seen == np.where(is_first[:, None], [0, 1, 0, 1, 0], [1, 0, 1, 0, 1])).all()
     assert abs(is_first.mean() - 0.5) < 5 * 0.5 / np.sqrt(ROWS)
     values = np.full((3, 5), np.nan)  # no value has a say
-    law = Alternating().maximise_monte_carlo(values, world.graph, rng())
+    law = Alternating().calibrate(values, world.graph, rng())
     assert (law.probability(values) == 0.5).all()
 
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 from misscnf_study.worlds import MAIN, SCMS, load_scm
-from misscnf_study.worlds.alpha import bend
+from misscnf_study.worlds.alpha import nonlinearity
 from misscnf_study.worlds.chain_d import NaturalSpline
 from scipy.interpolate import CubicSpline
 
-from misscnf.errors import InputError
+from misscnf import InputError
 from misscnf.mechanisms import standard_normal_log_prob
 
 SMOOTH = [name for name in SCMS if name != "clinic"]
@@ -285,7 +285,7 @@ def test_the_public_library_has_the_same_equations():
 @pytest.mark.parametrize("alpha", [0.0, 0.25, 0.5, 0.75, 1.0])
 def test_bend_has_mean_zero_and_variance_one(alpha):
     nodes, weights = np.polynomial.hermite_e.hermegauss(8)
-    h = bend(torch.from_numpy(nodes), alpha).numpy()
+    h = nonlinearity(torch.from_numpy(nodes), alpha).numpy()
     weights = weights / weights.sum()
     assert weights @ h == pytest.approx(0.0, abs=1e-12)
     assert weights @ h**2 == pytest.approx(1.0)

@@ -20,10 +20,10 @@ from misscnf_study.losses import (
 from misscnf_study.methods import Flow, load_method
 from misscnf_study.rivals import DiffPuter, Kpi, Mean, Miracle, diffputer, kpi, miracle
 from misscnf_study.worlds import load_scm
-from quick_imputers import KPI, MIRACLE
+from quick_rivals import KPI, MIRACLE
 
+from misscnf import InputError
 from misscnf.draws import derive_generator
-from misscnf.errors import InputError
 
 CHAIN = "x1 -> x2; x2 -> x3"
 
