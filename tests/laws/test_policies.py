@@ -241,7 +241,7 @@ def discrete():
 
 
 NODES = CausalGraph.read(DISCRETE).nodes
-K, B1, O, B2, N = (NODES.index(name) for name in ("k", "b1", "o", "b2", "n"))
+K, B1, O3, B2, N = (NODES.index(name) for name in ("k", "b1", "o", "b2", "n"))
 RULES = {
     "constant": lambda k, own, b2: torch.ones_like(k),
     "turned": lambda k, own, b2: 1 - own,
@@ -267,12 +267,12 @@ def discrete_oracle(model, assigned, chance):
             if not share:
                 continue
             row = torch.zeros(40, 5)
-            row[:, K], row[:, B1], row[:, O], row[:, B2] = k, own, o, b2
+            row[:, K], row[:, B1], row[:, O3], row[:, B2] = k, own, o, b2
             row[:, N] = torch.arange(40.0)
             natural = model.log_factors(row)
             row[:, B1] = b1
             under = model.log_factors(row)
-            joint = natural[:, B1] + under[:, [K, O, B2, N]].sum(1) + math.log(share)
+            joint = natural[:, B1] + under[:, [K, O3, B2, N]].sum(1) + math.log(share)
             for n, value in enumerate(joint.exp().tolist()):
                 key = (k, b1, o, b2, n)
                 table[key] = table.get(key, 0.0) + value
@@ -284,7 +284,7 @@ def test_discrete_densities_under_a_policy_are_sums_over_states(discrete, name):
     reads, chance = (K, B1, B2), CHANCES.get(name)
     rule = None if chance else RULES[name]
     rows = torch.tensor([[1.0, 1.0, 1.0, 0.0, 2.0], [2.0, 0.0, 2.0, 1.0, 0.0]])
-    order = torch.tensor([(K, B1, O, B2, N).index(j) for j in range(5)])
+    order = torch.tensor([(K, B1, O3, B2, N).index(j) for j in range(5)])
     rows = rows[:, order]
     observed = all_patterns(5).repeat(2, 1)
     values = torch.where(observed, rows.repeat_interleave(32, 0), 0.0)
@@ -294,7 +294,7 @@ def test_discrete_densities_under_a_policy_are_sums_over_states(discrete, name):
     for i, pattern in enumerate(observed):
         wanted = 0.0
         for key, value in table.items():
-            state = dict(zip((K, B1, O, B2, N), key, strict=True))
+            state = dict(zip((K, B1, O3, B2, N), key, strict=True))
             counted = [j for j in range(5) if pattern[j] and (j != B1 or chance)]
             if all(state[j] == values[i, j] for j in counted):
                 wanted += value
@@ -313,7 +313,7 @@ def test_risks_under_a_policy_are_sums_over_states(discrete, name):
     policy = Chance(Choice(chance), score, reads) if chance else Rule(rule, reads)
     drawn = discrete.generate(noise, {B1: policy})
     table = discrete_oracle(discrete, rule, chance)
-    for node, place in ((O, 2), (B1, 1), (N, 4)):
+    for node, place in ((O3, 2), (B1, 1), (N, 4)):
         value = 1 if node == B1 else 2
         risk = sum(p for key, p in table.items() if key[place] == value)
         error = math.sqrt(max(risk * (1 - risk), 0.0) / units)
