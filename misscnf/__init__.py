@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from misscnf.graph import CausalGraph, GraphLike
     from misscnf.identification import Report, check
     from misscnf.queries.effects import Effect
+    from misscnf.queries.interventions import Draw
     from misscnf.queries.pooling import Pooled, pool
     from misscnf.queries.support import FittedReport
     from misscnf.report import write_report
@@ -40,6 +41,7 @@ __all__ = [
     "CausalGraph",
     "GraphLike",
     "IncompleteTable",
+    "Draw",
     "Settings",
     "PRESETS",
     "Effect",
@@ -64,6 +66,7 @@ _HOMES = {
     "IncompleteTable": "misscnf.data.table:IncompleteTable",
     "Settings": "misscnf.fitting.settings:Settings",
     "PRESETS": "misscnf.fitting.settings:PRESETS",
+    "Draw": "misscnf.queries.interventions:Draw",
     "Effect": "misscnf.queries.effects:Effect",
     "Pooled": "misscnf.queries.pooling:Pooled",
     "Report": "misscnf.identification:Report",

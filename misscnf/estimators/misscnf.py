@@ -45,6 +45,7 @@ from misscnf.graph import CausalGraph, GraphLike
 from misscnf.identification import uncovered_families, warning_sentence
 from misscnf.model import Structure
 from misscnf.model.storage import load_model, save_model
+from misscnf.queries.asking import Asked, Cache
 from misscnf.queries.simulate import QueryMixin, Table
 
 __all__ = ["MissCNF", "ORDERED", "ordered_graph"]
@@ -172,10 +173,9 @@ class MissCNF(QueryMixin, BaseEstimator):
             )
         self.graph_, self.schema_, self.settings_ = graph, table.schema, settings
         self.kinds_ = kinds
-        self._table = table  # for intervals; a saved model leaves it behind
-        self._kept = {}  # replicates of an earlier fit are not those of this one
         self.model_ = fitted.model.eval().requires_grad_(requires_grad=False)
         self.chosen_ = fitted.chosen
+        self._table, self._cache = table, Cache(Asked(self.model_))
         compared = fitted.comparison
         self.comparison_ = None if compared is None else compared.to_dict(fitted.structure)
         forms = dict(zip(graph.nodes, fitted.forms, strict=True))
@@ -212,9 +212,6 @@ class MissCNF(QueryMixin, BaseEstimator):
                 refuse_width(df.shape[1], len(names), type(self).__name__)
                 return df.set_axis(names, axis=1)
         return name_columns(df, list(names), type(self).__name__)
-
-    def _read(self, df: Table | ArrayLike, *, keep_impossible: bool = False) -> IncompleteTable:
-        return super()._read(self._named(df), keep_impossible=keep_impossible)
 
     def _check_families(
         self, graph: CausalGraph, table: IncompleteTable, settings: Settings
@@ -289,6 +286,7 @@ class MissCNF(QueryMixin, BaseEstimator):
         self.graph_, self.settings_ = model.graph, settings
         self.schema_, self.kinds_ = schema, schema.describe()
         self.model_ = model.eval().requires_grad_(requires_grad=False)
+        self._table, self._cache = None, Cache(Asked(self.model_))
         self.chosen_, self.comparison_ = about["chosen"], about["comparison"]
         self.networks_ = tuple(about.get("networks", ()))
         self.curves_ = tuple(about.get("curves", ()))
@@ -333,7 +331,7 @@ def ordered_graph(names: Sequence[str] | pd.Index) -> CausalGraph:
 def _facts(model: MissCNF) -> dict[str, object]:
     """Returns what is to be known of a fitted model at a glance."""
     facts: dict[str, object] = {"graph": repr(model.graph_)}
-    if hasattr(model, "_table"):
+    if model._table is not None:
         shown = float(model._table.observed.double().mean())
         facts["rows"] = f"{len(model._table)}, {100 * (1 - shown):.1f} % of their cells missing"
     facts["mechanisms"] = f"{model.chosen_} (preset {model.settings_.preset!r})"

@@ -5,28 +5,25 @@ r"""A structural model: a graph, a mechanism for each node, and the sweep that a
 The noise of all nodes stands side by side on the last axis: one number a node, or one for each of
 its categories where a mechanism needs several (`noise_width` in all, d where there are none).
 
-Every question is one sweep with some nodes clamped: fresh noise samples, fresh noise with clamps
-intervenes, abducted noise with clamps is a counterfactual. A clamp holds its node at a value (one
-for all rows, or one a row), or replaces its natural value x_i by a function of it (a shift). Each
-node reads its parents after their clamps, so any number of simultaneous interventions is right,
-also across an untouched mediator between them.
+Every question is one sweep, with policies in the place of some mechanisms (`policies`): fresh
+noise samples, fresh noise under policies intervenes, abducted noise under policies is a
+counterfactual. Each node reads its parents after their policies, so any number of simultaneous
+interventions is right, also across an untouched mediator between them.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from misscnf.graph import CausalGraph
 from misscnf.mechanisms import LinearForm, Mechanism
+from misscnf.model.policies import Intervention, Policy, as_policies, sweep_order
 
-__all__ = ["StructuralModel", "Clamp"]
-
-Clamp = Tensor | Callable[[Tensor], Tensor]
-"""What holds a node: values broadcastable to (...), or a function of its natural value."""
+__all__ = ["StructuralModel"]
 
 
 class StructuralModel(nn.Module):
@@ -34,8 +31,8 @@ class StructuralModel(nn.Module):
 
     Arguments:
         graph: The causal graph, d nodes.
-        mechanisms: One mechanism for each node, with as many parents as the node has; or
-            mechanisms by key.
+        mechanisms: One mechanism for each node, with as many parents as the node has (the same
+            object at several nodes serves them all); or mechanisms by key.
         keys: The key of each node, where mechanisms come by key: nodes with the same key share
             one, and so its parameters.
 
@@ -121,54 +118,64 @@ class StructuralModel(nn.Module):
         """Returns log p(x) of complete rows, (...)."""
         return self.log_factors(values).sum(dim=-1)
 
-    def generate(self, noise: Tensor, clamps: Mapping[int, Clamp] | None = None) -> Tensor:
-        """Sweeps noise through the graph, holding the clamped nodes.
+    def generate(
+        self, noise: Tensor, policies: Mapping[int, Intervention] | None = None
+    ) -> Tensor:
+        """Sweeps noise through the graph, under policies if there are any.
 
         Arguments:
             noise: (..., noise_width).
-            clamps: What holds a node, by its index.
+            policies: What sets a node instead of its mechanism, by its index.
 
         Returns:
             (..., d).
         """
         blank = noise.new_zeros(*noise.shape[:-1], len(self.graph))
-        return self.complete(blank, range(len(self.graph)), noise, clamps)
+        return self.complete(blank, range(len(self.graph)), noise, policies)
 
     def complete(
         self,
         values: Tensor,
         nodes: Sequence[int] | range,
         noise: Tensor,
-        clamps: Mapping[int, Clamp] | None = None,
+        policies: Mapping[int, Intervention] | None = None,
         where: Tensor | None = None,
     ) -> Tensor:
-        """Regenerates nodes from their noise, in graph order, and leaves the others as they are.
+        """Regenerates nodes, each after what it depends on, and leaves the others as they are.
 
         Arguments:
-            values: (..., d), complete in all ancestors of what is regenerated.
+            values: (..., d), complete in all that regenerated nodes depend on.
             nodes: Which nodes, in graph order.
             noise: (..., noise_width).
-            clamps: What holds a node, by its index.
+            policies: What sets a node instead of its mechanism, by its index.
             where: (..., d), True in the cells to regenerate; all of them if None.
         """
-        clamps = clamps or {}
+        acting = as_policies(policies)
         columns = list(values.unbind(-1))
-        for i in nodes:
-            columns[i] = self._value_of(i, columns, self._noise_of(noise, i), clamps.get(i), where)
+        order = sweep_order(self.graph, acting)
+        for i in nodes if isinstance(order, range) else [i for i in order if i in set(nodes)]:
+            x = self._value_of(i, columns, noise, acting.get(i))
+            columns[i] = x if where is None else torch.where(where[..., i], x, columns[i])
         return torch.stack(columns, dim=-1)
 
     def _value_of(
-        self, i: int, columns: list[Tensor], u: Tensor, clamp: Clamp | None, where: Tensor | None
+        self, i: int, columns: list[Tensor], noise: Tensor, policy: Policy | None
     ) -> Tensor:
-        if isinstance(clamp, Tensor):
-            return clamp.to(columns[i]).expand_as(columns[i])
+        """Returns the value of a node, by its mechanism or by its policy, (...)."""
+        if policy is not None:
+            inputs = [
+                self._natural(i, columns, noise) if j == i else columns[j] for j in policy.reads
+            ]
+            return policy.act(inputs, columns[i])
+        return self._natural(i, columns, noise)
+
+    def _natural(self, i: int, columns: list[Tensor], noise: Tensor) -> Tensor:
+        """Returns what the mechanism makes of the noise and of the parents as they are, (...)."""
         pa = self._parents[i]
         blank = columns[i].new_zeros(*columns[i].shape, 0)
         parents = torch.stack([columns[j] for j in pa], -1) if pa else blank
-        x = self.mechanism(i).generate(u, parents).expand_as(columns[i])
-        if clamp is not None:
-            x = clamp(x)
-        return x if where is None else torch.where(where[..., i], x, columns[i])
+        u = self._noise_of(noise, i)
+        return self.mechanism(i).generate(u, parents).expand_as(columns[i])
 
     def _noise_of(self, noise: Tensor, node: int) -> Tensor:
         """Returns a node's own noise, (...) where it is one number and (..., k) otherwise."""
@@ -190,17 +197,17 @@ class StructuralModel(nn.Module):
     def counterfactual(
         self,
         values: Tensor,
-        clamps: Mapping[int, Clamp],
+        policies: Mapping[int, Intervention],
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """Returns what complete rows would have been: abduct, act, sweep. Shape (..., d).
 
-        Only descendants of the clamped nodes are swept; every other value comes back as it was,
+        Only descendants of the intervened nodes are swept; every other value comes back as it was,
         to the bit.
         """
         noise = self.abduct(values, generator)
-        touched = sorted(self.graph.descendants(clamps))
-        return self.complete(values, touched, noise, clamps)
+        touched = sorted(self.graph.descendants(policies))
+        return self.complete(values, touched, noise, policies)
 
     def linear_forms(self) -> list[LinearForm | None]:
         """Returns each node's linear-Gaussian coefficients, None where it has none."""
@@ -235,8 +242,8 @@ def _by_key(
         raise ValueError("keys are for mechanisms by key; give {key: mechanism}")
     if len(mechanisms) != len(graph):
         raise ValueError(f"{len(graph)} nodes need as many mechanisms; got {len(mechanisms)}")
-    if len(set(map(id, mechanisms))) < len(mechanisms):
-        raise ValueError(
-            "a mechanism that serves several nodes needs a key; give {key: mechanism}"
-        )
-    return dict(zip(graph.nodes, mechanisms, strict=True)), graph.nodes
+    first: dict[Mechanism, str] = {}  # one that stands at several nodes serves them all
+    tied = tuple(
+        first.setdefault(m, name) for m, name in zip(mechanisms, graph.nodes, strict=True)
+    )
+    return {name: mechanism for mechanism, name in first.items()}, tied

@@ -1,7 +1,7 @@
 r"""Effects of interventions: in all, within a group, on the treated, along a dose.
 
 A unit is its noise u. Its natural values are x = f(u), and what it would have been under do(A) is
-the same noise swept with A held, so that
+the same noise swept with the policies A in the place of mechanisms, so that
 
     effect in a group g = E[ Y_A(u) − Y_B(u) | f(u) ∈ g ],
 
@@ -16,9 +16,8 @@ import hashlib
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -34,12 +33,13 @@ from misscnf.errors import InputError
 from misscnf.fitting.replicates import replicate_fit
 from misscnf.fitting.settings import Settings
 from misscnf.graph import CausalGraph
-from misscnf.model import Clamp, StructuralModel, Structure
+from misscnf.model import Policy, StructuralModel, Structure
+from misscnf.model.policies import needed_for
 from misscnf.queries.effects import Effect, contrast, spread_interval, with_intervals
 from misscnf.queries.groups import Group, Where
-from misscnf.queries.interventions import Do, beyond_seen, read_clamps
+from misscnf.queries.interventions import Do, beyond_seen, read_policies
 
-__all__ = ["EffectMixin", "check_count"]
+__all__ = ["EffectMixin", "Asked", "Cache", "check_count"]
 
 logger = logging.getLogger("misscnf")
 
@@ -52,8 +52,37 @@ FEWEST_REPLICATES = 5
 Table = pd.DataFrame | str | os.PathLike[str]
 
 
+@dataclass
+class Asked:
+    """A model that questions are put to, with the units of the last one."""
+
+    model: StructuralModel
+    _key: tuple[int, int] | None = None
+    _natural: Tensor | None = None
+
+    def natural(self, noise: Tensor, seed: int) -> Tensor:
+        """Returns what units are without intervention; kept, since every question asks for it.
+
+        Arguments:
+            noise: (n, noise_width), the units.
+            seed: The one that their noise came from.
+        """
+        if self._natural is None or self._key != (seed, len(noise)):
+            self._key, self._natural = (seed, len(noise)), self.model.generate(noise)
+        return self._natural
+
+
+@dataclass
+class Cache:
+    """What a fitted model keeps from one question to the next; nothing that a fit learned."""
+
+    fit: Asked
+    replicates: dict[str, list[Asked]] = field(default_factory=dict)
+    """Replicates of the fit, by their number and the table they come from."""
+
+
 class EffectMixin:
-    """Effects. The class that mixes it in provides the attributes, and reads tables."""
+    """Effects. The class that mixes it in provides the attributes."""
 
     graph_: CausalGraph
     model_: StructuralModel
@@ -62,9 +91,10 @@ class EffectMixin:
     chosen_: str
     seed: int
     progress: bool | None
-    _table: IncompleteTable
-    _kept: dict[str, list[StructuralModel]]
-    _units: WeakKeyDictionary[StructuralModel, tuple[tuple[int, int], Tensor]]
+    unseen: str
+    _table: IncompleteTable | None
+    """The table of the fit, for intervals; a saved model leaves it behind."""
+    _cache: Cache
 
     def effect(
         self,
@@ -88,10 +118,11 @@ class EffectMixin:
 
         Arguments:
             outcome: The column.
-            do: Interventions of the first arm.
+            do: Interventions of the first arm: values, rules or draws (docs/policies.md).
             versus: Interventions of the second arm; none leaves the world as it is.
             where: Only units for which this holds without any intervention, such as "age > 60".
-            treated: Only units that take what `do` holds by themselves: the effect on the treated.
+            treated: Only units that take by themselves what `do` assigns them: the effect on the
+                treated.
             event: The level whose risk is compared; a binary outcome's higher one by default.
             interval: A level such as 0.95: adds intervals for the sampling error of the fit. The
                 first one replicates the fit, which takes longer than the fit itself where it has
@@ -101,13 +132,13 @@ class EffectMixin:
             draws: Units that are averaged.
             seed: Where the randomness of the units starts.
         """
-        ask = _Question(self, outcome, [do, versus or {}], where, do if treated else None, event)
+        taken = do if treated else None
+        ask = _Question(self, outcome, [do, versus or {}], where, taken, event, seed)
         check_count("draws", draws, least=2)
         notes = self._warn_beyond(do, versus)
-        models = self._replicates(interval, data, replicates)
         effect, *replicated = (
             ask.contrast(ask.arms(model, *units), do, versus)
-            for model, units in self._each(models, draws, seed)
+            for model, units in self._each(interval, data, replicates, draws, seed)
         )
         effect = replace(effect, notes=notes + effect.notes)
         return effect if interval is None else with_intervals(effect, replicated, interval)
@@ -153,13 +184,12 @@ class EffectMixin:
         doses = [{**(do or {}), along: value} for value in values]
         if not doses:
             raise InputError(f"a curve along {along!r} needs values; got none.")
-        ask = _Question(self, outcome, [versus or {}, *doses], where, None, event)
+        ask = _Question(self, outcome, [versus or {}, *doses], where, None, event, seed)
         check_count("draws", draws, least=2)
         self._warn_beyond({along: np.asarray(values)} if _numbers(values) else None, versus)
-        models = self._replicates(interval, data, replicates)
         answers, *found = (
             ask.curve(model, *units, doses, versus)
-            for model, units in self._each(models, draws, seed)
+            for model, units in self._each(interval, data, replicates, draws, seed)
         )
         each = [value for value in values for _ in range(len(answers) // len(doses))]
         answers.insert(0, along, each)
@@ -174,28 +204,26 @@ class EffectMixin:
         return answers
 
     def _each(
-        self, replicates: Sequence[StructuralModel], draws: int, seed: int
+        self,
+        interval: float | None,
+        data: Table | None,
+        replicates: int | None,
+        draws: int,
+        seed: int,
     ) -> Iterator[tuple[StructuralModel, tuple[Tensor, Tensor]]]:
-        """Yields the fit and each replicate with its units: their noise and natural values."""
-        noise = self._noise(draws, seed, "effect")
-        yield self.model_, (noise, self._natural(self.model_, noise, seed))
-        few = noise[:UNITS_OF_REPLICATES]
-        for model in replicates:
-            yield model, (few, self._natural(model, few, seed))
+        """Yields the fit, and each replicate where an interval is asked for, with their units.
 
-    def _natural(self, model: StructuralModel, noise: Tensor, seed: int) -> Tensor:
-        """Returns what units are without intervention; kept, since every question asks for it."""
-        if not hasattr(self, "_units"):
-            self._units = WeakKeyDictionary()
-        key, kept = self._units.get(model, (None, noise))
-        if key != (seed, len(noise)):
-            kept = model.generate(noise)
-            self._units[model] = (seed, len(noise)), kept
-        return kept
+        These are their noise and their natural values.
+        """
+        others = self._replicates(interval, data, replicates)
+        noise = self._noise(draws, seed, "effect")
+        for asked in (self._cache.fit, *others):
+            own = noise if asked is self._cache.fit else noise[:UNITS_OF_REPLICATES]
+            yield asked.model, (own, asked.natural(own, seed))
 
     def _replicates(
         self, interval: float | None, data: Table | None, count: int | None
-    ) -> list[StructuralModel]:
+    ) -> list[Asked]:
         """Returns replicates of the fit, made once for each table and number."""
         if interval is None:
             return []
@@ -205,11 +233,10 @@ class EffectMixin:
             check_count("replicates", count, least=FEWEST_REPLICATES)
         table = self._table_of_fit(data)
         key = f"{count} {_digest(table)}"
-        if not hasattr(self, "_kept"):
-            self._kept = {}
-        if key not in self._kept:
+        kept = self._cache.replicates
+        if key not in kept:
             with StepProgress("replicates", show=self.progress) as watch:
-                self._kept[key] = replicate_fit(
+                models = replicate_fit(
                     self.model_,
                     Structure.of(self.graph_, self.schema_.domains, self.model_.keys),
                     MemoryRows(table.values, table.observed),
@@ -218,12 +245,13 @@ class EffectMixin:
                     count=count,
                     watch=watch,
                 )
-        return self._kept[key]
+            kept[key] = [Asked(model) for model in models]
+        return kept[key]
 
     def _table_of_fit(self, data: Table | None) -> IncompleteTable:
         if data is not None:
             return self._read(data)
-        if not hasattr(self, "_table"):
+        if self._table is None:
             raise InputError(
                 "an interval needs the table of the fit, which a saved model leaves behind; pass "
                 "it as data=."
@@ -238,13 +266,25 @@ class EffectMixin:
         return sentences
 
     def _graph(self) -> CausalGraph:
-        if not hasattr(self, "model_"):
+        """Returns the graph; refuses a model that is not fitted."""
+        if getattr(self, "model_", None) is None:
             raise NotFittedError("this MissCNF is not fitted yet; call fit(df) first.")
         return self.graph_
 
+    def _named(self, df: Table) -> Table:
+        """Returns rows with the names of their columns; the class that mixes it in knows them."""
+        return df
+
     def _read(self, df: Table, *, keep_impossible: bool = False) -> IncompleteTable:
-        """Reads rows by the fitted schema; `queries` does, which knows about levels not seen."""
-        raise NotImplementedError
+        """Reads rows by the fitted schema; columns may be left out."""
+        return IncompleteTable.read(
+            self._named(df),
+            self._graph().nodes,
+            self.schema_,
+            unseen=self.unseen,
+            keep_impossible=keep_impossible,
+            require_all=False,
+        )
 
     def _noise(self, rows: int, seed: int, purpose: str) -> Tensor:
         generator = derive_generator(seed, purpose)
@@ -262,6 +302,7 @@ class _Question:
         where: The group, or None.
         taken: What the units of the group take by themselves, or None.
         event: The level whose risk is compared.
+        seed: Where the randomness of draws starts; the same for all arms.
     """
 
     def __init__(
@@ -272,22 +313,30 @@ class _Question:
         where: Where | None,
         taken: Do | None,
         event: object,
+        seed: int,
     ) -> None:
         self.graph, self.schema = asked._graph(), asked.schema_
         self.node = self.graph.index(outcome)
-        self.interventions, self.event = arms, event
+        self.interventions, self.event, self.seed = arms, event, seed
         self.group = Group(self.graph, self.schema, where, taken)
 
     def arms(self, model: StructuralModel, noise: Tensor, natural: Tensor) -> list[np.ndarray]:
         """Returns the outcome of the units of the group in each arm, (units,) each."""
-        clamps = [
-            read_clamps(arm, self.graph, self.schema, len(noise)) for arm in self._cut(noise)
+        policies = [
+            read_policies(arm, self.graph, self.schema, len(noise), self.seed)
+            for arm in self._cut(noise)
         ]
         if self.group.words is not None:
-            keep = self.group.members(natural)
+            assigned = self._swept(model, natural, noise, policies[0], self.group.taken)
+            keep = self.group.members(natural, assigned)
             natural, noise = natural[keep], noise[keep]
-            clamps = [_of_units(clamp, keep) for clamp in clamps]
-        return [self._outcome(model, natural, noise, clamp) for clamp in clamps]
+            policies = [
+                {node: policy.of_rows(keep) for node, policy in arm.items()} for arm in policies
+            ]
+        return [
+            self._swept(model, natural, noise, arm, [self.node])[:, self.node].numpy()
+            for arm in policies
+        ]
 
     def _cut(self, noise: Tensor) -> list[Do]:
         """Returns the arms, with as many values of each array as there are units."""
@@ -297,12 +346,17 @@ class _Question:
             for arm in self.interventions
         ]
 
-    def _outcome(
-        self, model: StructuralModel, natural: Tensor, noise: Tensor, clamps: dict[int, Clamp]
-    ) -> np.ndarray:
-        touched = self.graph.descendants(clamps) & self.graph.ancestral_closure([self.node])
-        swept = model.complete(natural, sorted(touched), noise, clamps)
-        return swept[:, self.node].numpy()
+    def _swept(
+        self,
+        model: StructuralModel,
+        natural: Tensor,
+        noise: Tensor,
+        policies: dict[int, Policy],
+        nodes: Sequence[int],
+    ) -> Tensor:
+        """Returns the units with some nodes, and what these need, as they are under policies."""
+        touched = self.graph.descendants(policies) & needed_for(self.graph, policies, nodes)
+        return model.complete(natural, sorted(touched), noise, policies)
 
     def contrast(
         self,
@@ -342,14 +396,6 @@ class _Question:
             found = levels.set_axis(["level", "mean", "estimate"], axis=1)
         found.attrs["measure"] = effects[0].measure
         return found
-
-
-def _of_units(clamps: dict[int, Clamp], keep: Tensor) -> dict[int, Clamp]:
-    """Returns the clamps of some of the units."""
-    return {
-        node: clamp[keep] if isinstance(clamp, Tensor) and clamp.shape == keep.shape else clamp
-        for node, clamp in clamps.items()
-    }
 
 
 def _is_long(value: object, rows: int) -> bool:

@@ -27,9 +27,10 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-from misscnf.data.cells import Label, plain
+from misscnf.data.cells import Label
 from misscnf.data.codecs import Column, Levels
 from misscnf.errors import InputError
+from misscnf.queries.interventions import written
 
 __all__ = ["Effect", "Interval", "contrast", "spread_interval", "with_intervals", "written"]
 
@@ -117,18 +118,6 @@ class Effect:
         from misscnf.display.notebook import effect_html
 
         return effect_html(self, self.title)
-
-
-def written(do: Mapping[str, Any]) -> str:
-    """Returns an intervention as people write it, such as "do(dose = 1.5)"."""
-    return f"do({', '.join(f'{name} = {_shown(value)}' for name, value in do.items())})"
-
-
-def _shown(value: object) -> str:
-    label = plain(value)
-    if label is None:
-        return "…"
-    return repr(label) if isinstance(label, str | bool) else f"{label:g}"
 
 
 def contrast(

@@ -30,7 +30,7 @@ from misscnf.display.notebook import card
 from misscnf.draws import derive_generator, normal_numbers
 from misscnf.identification import Report
 from misscnf.mechanisms import Encoding
-from misscnf.model import Clamp, StructuralModel
+from misscnf.model import Policy, StructuralModel
 
 __all__ = ["FittedReport", "measure_support", "region_shares", "DRAWS"]
 
@@ -96,7 +96,7 @@ class FittedReport:
 def measure_support(
     model: StructuralModel,
     table: IncompleteTable,
-    clamps: Mapping[int, Clamp],
+    policies: Mapping[int, Policy],
     nodes: Collection[int],
     question: str,
     seed: int = 0,
@@ -106,7 +106,7 @@ def measure_support(
     Arguments:
         model: The fitted model, in its own units.
         table: The rows it was fitted to.
-        clamps: The interventions of the question.
+        policies: The interventions of the question, by node.
         nodes: The families that the question leans on.
         question: Its words, for the sentences.
         seed: Where randomness starts.
@@ -114,11 +114,11 @@ def measure_support(
     generator = derive_generator(seed, "support")
     noise = normal_numbers((DRAWS, model.noise_width), generator, table.values)
     with torch.no_grad():
-        drawn = model.generate(noise, clamps)
+        drawn = model.generate(noise, policies)
     lines = [
         _family(model, table, drawn, node, question, seed)
         for node in sorted(nodes)
-        if model.graph.parents[node] and node not in clamps
+        if model.graph.parents[node] and (node not in policies or node in policies[node].reads)
     ]
     names = ["node", "parents", "rows revealed", "share outside", "extrapolates", "sentence"]
     return pd.DataFrame(lines, columns=names)

@@ -352,10 +352,6 @@ BAD = {
         lambda m, df: m.sample(5, do={"t": lambda t: t * np.inf}),
         "function that intervenes on 't'",
     ),
-    "function in log_prob": (
-        lambda m, df: m.log_prob(df, do={"t": lambda t: t}),
-        "log_prob takes numbers",
-    ),
     "unknown given": (lambda m, df: m.log_prob(df, given=["age"]), "'age'"),
     "no rows": (lambda m, df: m.sample(), "number of rows"),
     "zero rows": (lambda m, df: m.sample(0), "at least 1; got 0"),
