@@ -26,7 +26,7 @@ from misscnf.graph import CausalGraph
 
 WORLDS = ("chain_nlin", "fork_nlin", "collider_nlin", "triangle_nlin")
 LARGEST = {
-    "compare_linear": False,
+    "selection.compare": False,
     "shape": Shape(kind="spline", scale_hidden=SCALE_HIDDEN),
 }
 MOST_FOR_HOLES, MOST_FOR_CHOICE = 3.0, 6.0

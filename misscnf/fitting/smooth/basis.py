@@ -31,7 +31,8 @@ from misscnf.fitting.smooth.evidence import (
     products_of,
     radial_basis_of,
 )
-from misscnf.mechanisms import Gaussian, hinges, radial_basis
+from misscnf.mechanisms import Gaussian
+from misscnf.mechanisms.curve import hinges, radial_basis
 
 __all__ = ["Basis", "find_basis", "fit_curve"]
 

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from misscnf.fitting.settings import Curves
 from misscnf.fitting.solve.quasi_newton import maximise
-from misscnf.mechanisms import extended_products
+from misscnf.mechanisms.curve import extended_products
 
 __all__ = ["JITTER", "Prior", "radial_basis_of", "choose_prior", "line_of", "products_of"]
 

@@ -24,7 +24,8 @@ from misscnf.data.rows import RowSource
 from misscnf.fitting.settings import Solving
 from misscnf.fitting.solve.quasi_newton import maximise
 from misscnf.inference.elimination import Plan
-from misscnf.mechanisms import SMALLEST_LOG_SCALE, Gaussian
+from misscnf.mechanisms import Gaussian
+from misscnf.mechanisms.gaussian import SMALLEST_LOG_SCALE
 from misscnf.model import StructuralModel, Structure
 
 __all__ = ["LinearFit", "fit_linear_gaussian"]

@@ -37,12 +37,8 @@ from misscnf.fitting.completions import Cells, Completions, Families
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.solve.quasi_newton import maximise
 from misscnf.inference.elimination import Plan
-from misscnf.mechanisms import (
-    SMALLEST_LOG_SCALE,
-    LinearMean,
-    Mechanism,
-    standard_normal_log_prob,
-)
+from misscnf.mechanisms import LinearMean, Mechanism, standard_normal_log_prob
+from misscnf.mechanisms.gaussian import SMALLEST_LOG_SCALE
 from misscnf.model import StructuralModel
 
 __all__ = ["maximise_monte_carlo"]
