@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -36,11 +37,14 @@ class _Visit:
     """(n, p) which cells the hidden parents are, −1 where observed; None where all are."""
 
     @cached_property
-    def hidden(self) -> list[str]:
-        """For each parent, whether it is hidden "always", "never" or "sometimes"."""
+    def hidden(self) -> list[Literal["never", "always", "sometimes"]]:
+        """For each parent, in which of these cells it is hidden."""
         assert self.cell is not None
         shares = (self.cell >= 0).float().mean(0).tolist()
-        return [{0.0: "never", 1.0: "always"}.get(share, "sometimes") for share in shares]
+        return [
+            "never" if share == 0.0 else "always" if share == 1.0 else "sometimes"
+            for share in shares
+        ]
 
 
 class Sweep:
