@@ -375,6 +375,23 @@ def test_an_interrupted_fit_of_tied_nodes_resumes_to_the_same_bits(
     assert once_more == again
 
 
+def test_a_fit_of_one_step_an_epoch_resumes_from_its_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop_home, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    whole, stopped, resumed = (one_number() for _ in range(3))
+    trained(whole, numbers(20), epochs=4)
+
+    def stop(record, epochs):
+        if record.epoch == 2:
+            raise KeyboardInterrupt
+
+    kept = Checkpoint(tmp_path, "network", "mark")
+    with pytest.raises(KeyboardInterrupt):
+        trained(stopped, numbers(20), None, kept, stop, epochs=4)
+    _, history = trained(resumed, numbers(20), None, kept, epochs=4)
+    assert [record.epoch for record in history] == [1, 2, 3, 4]
+    assert torch.equal(vector(whole), vector(resumed))
+
+
 def test_a_checkpoint_of_other_rows_is_refused(tmp_path):
     values, observed = chain_rows(100)
     sources = MemoryRows(values, observed), ShardedRows(values, observed)

@@ -118,7 +118,7 @@ class Trainer:
         """what the judge says of the best, () or (B,)"""
         self.best_epoch = torch.zeros(objective.replicates, dtype=torch.int64)
         """likewise; zero is the start"""
-        self.state = _State()
+        self.state, self.rate = _State(), settings.learning_rate
 
     def run(self, watch: Watcher | None = None) -> list[EpochRecord]:
         """Trains, from the checkpoint on if there is one; returns the record of each epoch."""
@@ -148,7 +148,7 @@ class Trainer:
         log_probs = [report.log_prob for report in reports if report.log_prob is not None]
         record = EpochRecord(
             state.epoch,
-            learning_rate=self.optimiser.param_groups[0]["lr"],
+            learning_rate=self.rate,
             below_target=sum(report.below_target for report in reports) / len(reports),
             train=sum(log_probs) / len(log_probs) if log_probs else None,
             validation=self._ask_held_out() if self.objective.held_out else None,
@@ -165,10 +165,11 @@ class Trainer:
         """
         self.optimiser.zero_grad(set_to_none=True)
         report = self.objective.gradient(rows, self.state.epoch, step)
-        if self.state.step and isinstance(self.schedule, OneCycleLR):
-            self.schedule.step()
         self.optimiser.step()
         self.state.step += 1
+        self.rate = self.optimiser.param_groups[0]["lr"]
+        if isinstance(self.schedule, OneCycleLR) and self.state.step < self.schedule.total_steps:
+            self.schedule.step()
         self._average.update_parameters(self._now)
         return report
 

@@ -115,6 +115,8 @@ class ObservedLikelihood(Objective):
         self.training, self.integration = settings.training, settings.integration
         self.parameters, self.replicates = dict(model.named_parameters()), ()
         self.like = next(iter(self.parameters.values())).detach()
+        blocks = [model.block(block) for block in range(len(model.blocks))]
+        self.with_prior = [mechanism for mechanism in blocks if mechanism.prior_precision()]
         self.plan = self._plan(rows)
         self.judges = None if held_out is None else (held_out, self._plan(held_out))
         self.held_out = 0 if held_out is None else len(held_out)
@@ -148,8 +150,9 @@ class ObservedLikelihood(Objective):
         generator = derive_generator(self.seed, "step", epoch, step, device=device)
         values, rows = self._numbers(self.rows.take(rows).values), rows.to(device)
         report = self._gradient(values, rows, generator, epoch)
-        log_prior = self.model.log_prior()
-        if log_prior is not None and log_prior.requires_grad:
+        for mechanism in self.with_prior:
+            log_prior = mechanism.log_prior()
+            assert log_prior is not None
             (-log_prior / len(self)).backward()
         return report
 
@@ -196,7 +199,8 @@ class ObservedLikelihood(Objective):
 
 def _well_covered(model: StructuralModel, plan: Plan, fewest: int) -> frozenset[int]:
     """Returns the nodes whose block has a complete family in enough rows, over all its nodes."""
-    complete = torch.bincount(plan.free_factors()[0], minlength=len(plan.graph)).tolist()
+    rows = torch.bincount(plan.pattern, minlength=len(plan.free))
+    complete = (rows[:, None] * plan.free).sum(0).tolist()
     enough = [sum(complete[i] for i in nodes) >= fewest for nodes in model.blocks]
     return frozenset(i for i, block in enumerate(model.block_of) if enough[block])
 
