@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import functools
 import numbers
 import types
 from collections.abc import Iterator, Mapping, Sequence
@@ -113,7 +112,6 @@ def _from_dict(cls: type[T], data: Mapping[str, object], prefix: str) -> T:
         ) from problem
 
 
-@functools.cache
 def _hints(cls: Any) -> dict[str, Any]:  # noqa: ANN401 - a class of fields
     """Returns the fields that `__init__` takes, with their annotations."""
     hints = get_type_hints(cls)
