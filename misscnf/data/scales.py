@@ -3,8 +3,8 @@ r"""Between the user's units x and the model's z: a link and a standardisation, 
     z = (g(x) − location) / scale,      g(x) = x, log(x − low) or logit((x − low) / (high − low)),
     log p(x) = log p(z) + log|dz/dx|,   log|dz/dx| = log g′(x) − log scale.
 
-A plain column has no link. One with a link has room only between its ends: no value at or beyond them
-can be drawn, and one that is seen there has density zero.
+A plain column has no link. One with a link has room only between its ends: no value at or beyond
+them can be drawn, and one that is seen there has density zero.
 """
 
 from __future__ import annotations

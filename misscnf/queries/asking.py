@@ -12,9 +12,7 @@ and all replicates of the fit see the same units.
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,7 +24,7 @@ import torch
 from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
-from misscnf.data.table import IncompleteTable, Schema
+from misscnf.data.table import IncompleteTable, Schema, Table
 from misscnf.display.progress import StepProgress
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
@@ -47,8 +45,6 @@ FEWEST_IN_GROUP = 1000
 """Units of a group below which its answer has a note."""
 FEWEST_REPLICATES = 5
 
-Table = pd.DataFrame | str | os.PathLike[str]
-
 
 class EffectMixin:
     """Effects. The class that mixes it in provides the attributes, and reads tables."""
@@ -57,7 +53,6 @@ class EffectMixin:
     model_: StructuralModel
     schema_: Schema
     settings_: Settings
-    chosen_: str
     seed: int
     progress: bool | None
     _table: IncompleteTable
@@ -202,7 +197,7 @@ class EffectMixin:
         if count is not None:
             check_count("replicates", count, least=FEWEST_REPLICATES)
         table = self._table_of_fit(data)
-        key = f"{count} {_digest(table)}"
+        key = f"{count} {table.digest}"
         if not hasattr(self, "_kept"):
             self._kept = {}
         if key not in self._kept:
@@ -240,6 +235,11 @@ class EffectMixin:
         if not hasattr(self, "model_"):
             raise NotFittedError("this MissCNF is not fitted yet; call fit(df) first.")
         return self.graph_
+
+    @property
+    def chosen_(self) -> str:
+        """The richest form of a mechanism; the estimator knows the forms."""
+        raise NotImplementedError
 
     def _read(self, df: Table, *, keep_impossible: bool = False) -> IncompleteTable:
         """Reads rows by the fitted schema; `queries` does, which knows about levels not seen."""
@@ -357,11 +357,6 @@ def _is_long(value: object, rows: int) -> bool:
 
 def _numbers(values: Sequence[Any]) -> bool:
     return all(isinstance(value, int | float | np.number) for value in values)
-
-
-def _digest(table: IncompleteTable) -> str:
-    seen = torch.where(table.observed, table.values, torch.nan)
-    return hashlib.blake2b(seen.contiguous().numpy().tobytes(), digest_size=16).hexdigest()
 
 
 def check_count(name: str, value: object, least: int = 1) -> None:

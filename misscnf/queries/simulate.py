@@ -14,8 +14,7 @@ turned into the model's numbers and brought back, in the user's units, labels an
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,11 +22,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from misscnf.data.table import IncompleteTable, Schema
+from misscnf.data.table import IncompleteTable, Schema, Table
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.graph import CausalGraph
 from misscnf.identification import check
+from misscnf.identification.settings import CheckSettings
 from misscnf.inference.elimination import Plan
 from misscnf.inference.likelihood import RowLikelihood, observed_log_prob
 from misscnf.inference.posterior import draw_completions
@@ -37,14 +37,11 @@ from misscnf.queries.asking import EffectMixin, check_count
 from misscnf.queries.density import row_densities
 from misscnf.queries.effects import written
 from misscnf.queries.interventions import Do, held_values, read_clamps
-from misscnf.queries.support import DRAWS, FittedReport, measure_support, region_shares
+from misscnf.queries.support import FittedReport, measure_support, region_shares
 
-__all__ = ["QueryMixin", "Table"]
+__all__ = ["QueryMixin"]
 
 logger = logging.getLogger("misscnf")
-
-Table = pd.DataFrame | str | os.PathLike[str]
-"""A DataFrame, or the path of a CSV or Parquet file."""
 
 
 class QueryMixin(EffectMixin):
@@ -266,6 +263,7 @@ class QueryMixin(EffectMixin):
         *,
         do: Do | None = None,
         seed: int = 0,
+        settings: CheckSettings | Mapping[str, object] | None = None,
     ) -> FittedReport:
         """Reports what the holes of the fitted table leave identified, and where answers leave it.
 
@@ -274,16 +272,18 @@ class QueryMixin(EffectMixin):
             effect: (treatment, outcome), to report only the families that this effect needs.
             do: An intervention: how much of what it leads to was never revealed?
             seed: Where randomness starts.
+            settings: `CheckSettings`, or changes by name, such as `{"support.draws": 500}`.
         """
-        df = self._named(df)
-        report = check(df, self._graph(), effect, kinds=self.schema_.kinds)
-        table = self._read(df)
-        clamps = read_clamps(do, self.graph_, self.schema_, DRAWS)
-        nodes = {self.graph_.index(name) for name in report.needed}
+        nodes = self._graph().nodes
+        table = IncompleteTable.read(self._named(df), nodes, self.schema_, unseen=self.unseen)
+        report = check(table, self.graph_, effect, settings=settings)
+        rules = report.settings.support
+        clamps = read_clamps(do, self.graph_, self.schema_, rules.draws)
+        leaning = {self.graph_.index(name) for name in report.needed}
         if clamps:
-            nodes &= self.graph_.descendants(clamps)
+            leaning &= self.graph_.descendants(clamps)
         question = f"under {written(do)}" if do else "without an intervention"
-        support = measure_support(self.model_, table, clamps, nodes, question, seed)
+        support = measure_support(self.model_, table, clamps, leaning, question, rules, seed)
         completed = self._draw(table, 1, {}, seed)[0]
         shares = region_shares(report.regions, self.schema_, completed)
         regions = report.regions.assign(**{"posterior share": shares})
