@@ -47,7 +47,7 @@ def compare(world: str, loss: tuple[str, float | None]) -> dict[str, Any]:
     best = max(fixed, key=lambda name: float(fixed[name].mean()))
     elpd_difference = ours - fixed[best]
     return {
-        "forms": model.forms_,
+        "forms": {name: str(form) for name, form in model.forms_.items()},
         "auto": float(ours.mean()),
         "fixed": {name: float(found.mean()) for name, found in fixed.items()},
         "best": best,

@@ -35,7 +35,7 @@ def check(
             causal_graph.index(name)
     frame = read_rows(data)
     check_kinds(kinds, causal_graph, frame)
-    with naming(shown(data), "effect"):
+    with naming(shown(data)):
         report = find_problems(frame, causal_graph, effect=pair, kinds=kinds)
     if json:
         print_json(report.to_dict())

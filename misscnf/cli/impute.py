@@ -43,8 +43,13 @@ def impute(
     the graph are carried along.
     """
     from misscnf.cli.inputs import naming, open_model, read_model_rows, shown
-    from misscnf.cli.long_form import carry_along, number_rows
-    from misscnf.cli.outputs import check_table_target, write_table, write_tables
+    from misscnf.cli.outputs import (
+        carry_along,
+        check_table_target,
+        number_rows,
+        write_table,
+        write_tables,
+    )
     from misscnf.errors import InputError
 
     check_table_target(out, json=json)

@@ -14,18 +14,13 @@ import html
 import math
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import pandas as pd
 
+from misscnf.display.style import STYLE
+
 __all__ = ["card", "effect_html", "interval_text", "number_text"]
-
-MOST_ROWS = 20
-"""Rows of a table that are shown; the rest is counted."""
-COLOURS = {"plain": "#0072b2", "good": "#009e73", "bad": "#d55e00"}
-"""Of the border; told apart by colour-blind readers too."""
-
-_CELL = "padding:.1em .8em .1em 0;border:0;text-align:left;vertical-align:top"
 
 
 class EffectLike(Protocol):
@@ -54,7 +49,7 @@ def card(
     tables: Mapping[str, pd.DataFrame] | None = None,
     notes: Iterable[str] = (),
     *,
-    state: str = "plain",
+    state: Literal["plain", "good", "bad"] = "plain",
 ) -> str:
     """Returns a card as HTML.
 
@@ -73,7 +68,8 @@ def card(
         parts += [f"<div>{_text(caption)}</div>"] if caption else []
         parts.append(_frame(frame))
     parts += [f"<div>{_text(note)}</div>" for note in notes]
-    style = f"border-left:4px solid {COLOURS[state]};padding-left:1em;line-height:1.5"
+    colours = {"plain": STYLE.blue, "good": STYLE.green, "bad": STYLE.orange}
+    style = f"border-left:4px solid {colours[state]};padding-left:1em;line-height:1.5"
     return f'<div style="{style}">{"".join(parts)}</div>'
 
 
@@ -135,14 +131,14 @@ def number_text(value: object) -> str:
     return "–" if math.isnan(number) else f"{number:.4g}".replace("inf", "∞")
 
 
-def _frame(frame: pd.DataFrame) -> str:
-    """Returns a table with its index where that has a name."""
+def _frame(frame: pd.DataFrame, most: int = 20) -> str:
+    """Returns a table with its index where that has a name; further rows are counted."""
     shown = frame if frame.index.name is None else frame.reset_index()
     head = "".join(_cell("th", name) for name in shown.columns)
-    cells = shown.head(MOST_ROWS).itertuples(index=False, name=None)
+    cells = shown.head(most).itertuples(index=False, name=None)
     lines = ["".join(_cell("td", value) for value in row) for row in cells]
-    if len(shown) > MOST_ROWS:
-        lines.append(_cell("td", f"… and {len(shown) - MOST_ROWS} more"))
+    if len(shown) > most:
+        lines.append(_cell("td", f"… and {len(shown) - most} more"))
     return _table([head, *lines])
 
 
@@ -152,7 +148,8 @@ def _table(lines: Iterable[str]) -> str:
 
 
 def _cell(tag: str, value: object) -> str:
-    return f'<{tag} style="{_CELL}">{_text(number_text(value))}</{tag}>'
+    style = "padding:.1em .8em .1em 0;border:0;text-align:left;vertical-align:top"
+    return f'<{tag} style="{style}">{_text(number_text(value))}</{tag}>'
 
 
 def _text(text: str) -> str:

@@ -19,10 +19,10 @@ import torch
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from misscnf.data.arrays import ArrayLike, column_names, name_columns
 from misscnf.data.cells import listed
 from misscnf.data.codecs import Column, Count, Levels, refuse_constant
-from misscnf.data.kind_requests import Kinds
+from misscnf.data.column_names import ArrayLike, column_names, name_columns
+from misscnf.data.kinds import Kinds
 from misscnf.data.table import IncompleteTable
 from misscnf.errors import InputError
 from misscnf.estimators.misscnf import ORDERED, MissCNF, ordered_graph

@@ -28,7 +28,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 
-from misscnf.errors import InputError
+from misscnf.errors import InputError, naming
 from misscnf.graph import readers
 
 __all__ = ["CausalGraph", "GraphLike"]
@@ -314,14 +314,15 @@ def _read_path_or_text(source: str | os.PathLike[str]) -> tuple[list[str], list[
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InputError(
-            f"file not found: {str(path)!r}; give the path of a graph file, or the graph as text."
+            f"file not found: {str(path)!r}; give the path of a graph file, or the graph as text.",
+            about=str(path),
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"the graph file {str(path)!r} cannot be read: {error}.") from error
-    try:
+        raise InputError(
+            f"the graph file {str(path)!r} cannot be read: {error}.", about=str(path)
+        ) from error
+    with naming(str(path)):
         return readers.read_text(text, path.suffix.lower())
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def _read_networkx(graph: nx.Graph) -> tuple[list[Any], list[Edge]]:

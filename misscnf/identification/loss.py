@@ -11,6 +11,14 @@ regression on the rows that show them, and kept if a likelihood-ratio test says 
 
 What this can say: loss is not completely at random if anything is found. What no table can say:
 that loss depends on nothing but what is shown (MAR), since the lost values are not there to look.
+
+Structural holes: a column may be missing exactly where another has certain values. Pregnancies
+are empty for all men: there is no value that was lost, and imputing one answers a question that
+nobody has. A table cannot tell such a hole from a lost value, so it is asked about:
+
+    shown(j) = 0 of all rows with c ∈ A,      shown(j) in nearly all others.
+
+The search is that of `regions`, with the column alone in place of a family.
 """
 
 from __future__ import annotations
@@ -19,20 +27,106 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chdtrc
+from scipy.special import chdtrc, expit
 
 from misscnf.identification.columns import Column
-from misscnf.identification.logistic import fit_logistic, holm, likelihood_ratio_test
+from misscnf.identification.regions import Region, Search
+from misscnf.identification.scan import Axis
+from misscnf.identification.settings import CheckSettings, LossRules, StructuralRules
 
-__all__ = ["Explanation", "Explained", "explain_holes"]
+__all__ = [
+    "LogisticFit",
+    "fit_logistic",
+    "likelihood_ratio_test",
+    "holm",
+    "Explanation",
+    "Explained",
+    "explain_holes",
+    "find_structural_holes",
+]
 
-LEVEL = 0.05
-FEWEST = 10
-"""Holes, and values, that a test needs."""
-MOST_TOGETHER = 5
-"""Columns in one regression."""
-MOST_ROWS = 10_000
-"""Rows of one regression; more say nothing new about what explains holes."""
+
+@dataclass(frozen=True, eq=False)
+class LogisticFit:
+    """A logistic regression with an intercept."""
+
+    intercept: float
+    weights: np.ndarray
+    log_likelihood: float
+
+
+def fit_logistic(
+    features: np.ndarray, happens: np.ndarray, penalty: float = 1e-4, steps: int = 40
+) -> LogisticFit:
+    """Fits a logistic regression.
+
+    Arguments:
+        features: (N, k) finite numbers, of a scale near one.
+        happens: (N,) True where it happens.
+        penalty: A ridge that keeps the steps finite where the holes are separated exactly.
+        steps: Of Newton's method, at most.
+    """
+    design = np.column_stack([np.ones(len(features)), features])
+    target = happens.astype(np.float64)
+    ridge = penalty * np.eye(design.shape[1])
+    ridge[0, 0] = 1e-10
+    weights = np.zeros(design.shape[1])
+    share = np.clip(target.mean(), 1e-9, 1.0 - 1e-9)
+    weights[0] = np.log(share / (1.0 - share))
+    value = _objective(design, target, weights, ridge)
+    for _ in range(steps):
+        p = expit(design @ weights)
+        slope = design.T @ (target - p) - ridge @ weights
+        step = np.linalg.solve((design * (p * (1.0 - p))[:, None]).T @ design + ridge, slope)
+        weights, gain, value = _halving_step(design, target, weights, step, ridge, value)
+        if gain < 1e-8 * (1.0 + abs(value)):
+            break
+    log_likelihood = _log_likelihood(design @ weights, target)
+    return LogisticFit(float(weights[0]), weights[1:], log_likelihood)
+
+
+def likelihood_ratio_test(full: LogisticFit, reduced: LogisticFit) -> float:
+    """Returns the p-value of the features that a fit has beside those of another."""
+    gain = full.log_likelihood - reduced.log_likelihood
+    return float(chdtrc(len(full.weights) - len(reduced.weights), max(0.0, 2.0 * gain)))
+
+
+def holm(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Returns p-values corrected for their number, such that any false one is as rare as said."""
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    steps = p[order] * (len(p) - np.arange(len(p)))
+    corrected = np.empty_like(p)
+    corrected[order] = np.minimum(1.0, np.maximum.accumulate(steps))
+    return corrected
+
+
+def _log_likelihood(scores: np.ndarray, target: np.ndarray) -> float:
+    scores = np.clip(scores, -30.0, 30.0)  # log-odds beyond are certain
+    return float((target * scores - np.logaddexp(0.0, scores)).sum())
+
+
+def _objective(
+    design: np.ndarray, target: np.ndarray, weights: np.ndarray, ridge: np.ndarray
+) -> float:
+    return _log_likelihood(design @ weights, target) - 0.5 * float(weights @ ridge @ weights)
+
+
+def _halving_step(
+    design: np.ndarray,
+    target: np.ndarray,
+    weights: np.ndarray,
+    step: np.ndarray,
+    ridge: np.ndarray,
+    value: float,
+) -> tuple[np.ndarray, float, float]:
+    """Goes along a step, halved until it gains; returns where to, the gain and the value."""
+    for _ in range(20):
+        there = _objective(design, target, weights + step, ridge)
+        if there >= value:
+            return weights + step, there - value, there
+        step = step / 2.0
+    return weights, 0.0, value
 
 
 @dataclass(frozen=True)
@@ -63,11 +157,14 @@ class Explained:
     """How many columns could be tested."""
 
 
-def explain_holes(columns: Sequence[Column], seed: int = 0) -> tuple[list[Explained], float]:
+def explain_holes(
+    columns: Sequence[Column], rules: LossRules, seed: int = 0
+) -> tuple[list[Explained], float]:
     """Explains the holes of each node.
 
     Arguments:
         columns: The nodes, and others that may explain.
+        rules: How the tests are made.
         seed: Picks rows where there are more than a regression needs.
 
     Returns:
@@ -77,16 +174,17 @@ def explain_holes(columns: Sequence[Column], seed: int = 0) -> tuple[list[Explai
     holey = [c for c in columns if c.node is not None and not c.observed.all()]
     if not holey:
         return [], 1.0
-    statistics, p_values = _score_tests(columns, holey)
+    statistics, p_values = _score_tests(columns, holey, rules)
     tested = ~np.isnan(p_values)
     corrected = np.ones_like(p_values)
     corrected[tested] = holm(p_values[tested])
     rng = np.random.default_rng(seed)
     lines = []
     for j, column in enumerate(holey):
-        passed = np.flatnonzero(corrected[:, j] < LEVEL)
+        passed = np.flatnonzero(corrected[:, j] < rules.level)
         passed = passed[np.argsort(-statistics[passed, j], kind="stable")]
-        by = _together(column, [columns[int(c)] for c in passed], corrected[passed, j], rng)
+        others = [columns[int(c)] for c in passed]
+        by = _together(column, others, corrected[passed, j], rules, rng)
         holes = int((~column.observed).sum())
         share = holes / len(column.values)
         lines.append(Explained(column.name, holes, share, by, int(tested[:, j].sum())))
@@ -94,7 +192,7 @@ def explain_holes(columns: Sequence[Column], seed: int = 0) -> tuple[list[Explai
 
 
 def _score_tests(
-    columns: Sequence[Column], holey: Sequence[Column]
+    columns: Sequence[Column], holey: Sequence[Column], rules: LossRules
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns n R² and its p-value for each column and each holey one, NaN where untested."""
     holes = np.column_stack([~column.observed for column in holey]).astype(np.float32)
@@ -104,14 +202,14 @@ def _score_tests(
         shown = column.observed
         features = _rank_features(column)
         part = holes if shown.all() else holes[shown]
-        if len(part) <= 2 * FEWEST or not features.shape[1]:
+        if len(part) <= 2 * rules.fewest or not features.shape[1]:
             continue
         share = part.mean(axis=0, dtype=np.float64)
         along = features.T @ part.astype(np.float64)
         within = features.T @ features
         explained = (along * np.linalg.lstsq(within, along, rcond=1e-8)[0]).sum(axis=0)
         count = share * len(part)
-        enough = (count >= FEWEST) & (len(part) - count >= FEWEST)
+        enough = (count >= rules.fewest) & (len(part) - count >= rules.fewest)
         enough &= np.array([other is not column for other in holey])
         variance = np.where(enough, share * (1.0 - share), 1.0)
         statistics[c] = np.where(enough, explained / variance, 0.0)
@@ -136,10 +234,14 @@ def _rank_features(column: Column) -> np.ndarray:
 
 
 def _together(
-    column: Column, by: Sequence[Column], p_values: np.ndarray, rng: np.random.Generator
+    column: Column,
+    by: Sequence[Column],
+    p_values: np.ndarray,
+    rules: LossRules,
+    rng: np.random.Generator,
 ) -> tuple[Explanation, ...]:
     """Fits the columns that passed together, and tells which are still needed."""
-    strongest = _that_are_shown_together(column, by[:MOST_TOGETHER])
+    strongest = _that_are_shown_together(column, by[: rules.most_together], rules.fewest)
     if not strongest:
         return tuple(
             Explanation(other.name, None, float(p), kept=True)
@@ -147,8 +249,8 @@ def _together(
         )
     features = [other.features() for other in strongest]
     shown = np.flatnonzero(np.all([~np.isnan(f).any(axis=1) for f in features], axis=0))
-    if len(shown) > MOST_ROWS:
-        shown = np.sort(rng.choice(shown, MOST_ROWS, replace=False))
+    if len(shown) > rules.most_rows:
+        shown = np.sort(rng.choice(shown, rules.most_rows, replace=False))
     hole = ~column.observed[shown]
     parts = [f[shown] for f in features]
     fit = fit_logistic(np.column_stack(parts), hole)
@@ -158,7 +260,7 @@ def _together(
         others = [part for k, part in enumerate(parts) if k != i]
         reduced = fit_logistic(np.column_stack([none, *others]), hole)
         tests.append(likelihood_ratio_test(fit, reduced))
-    kept = holm(tests) < LEVEL
+    kept = holm(tests) < rules.level
     if not kept.any():  # they tell the same story: keep the strongest
         kept[0] = True
     places = np.cumsum([0, *(part.shape[1] for part in parts)])
@@ -173,14 +275,14 @@ def _together(
     return tuple(sorted(found, key=lambda line: not line.kept))
 
 
-def _that_are_shown_together(column: Column, by: Sequence[Column]) -> list[Column]:
+def _that_are_shown_together(column: Column, by: Sequence[Column], fewest: int) -> list[Column]:
     """Returns the strongest columns that enough rows show together, with and without holes."""
     chosen: list[Column] = []
     shown = np.ones(len(column.values), dtype=bool)
     for other in by:
         both = shown & other.observed
         seen = int((both & column.observed).sum())
-        if min(seen, int(both.sum()) - seen) >= FEWEST * (len(chosen) + 1):
+        if min(seen, int(both.sum()) - seen) >= fewest * (len(chosen) + 1):
             chosen.append(other)
             shown = both
     return chosen
@@ -191,3 +293,31 @@ def _unit(column: Column) -> float:
     if column.labels is None or len(column.labels) != 2:
         return 1.0
     return 1.0 / max(float(np.nanstd(column.values)), 1e-9)
+
+
+def find_structural_holes(
+    columns: Sequence[Column], axes: Sequence[Axis], settings: CheckSettings
+) -> list[tuple[Column, Region]]:
+    """Returns columns with the region where they are never there, although elsewhere they are.
+
+    Arguments:
+        columns: The nodes, and others that may decide.
+        axes: The same, sorted.
+        settings: How they are searched for.
+    """
+    holey = [c for c in columns if c.node is not None and not c.observed.all()]
+    if not holey:
+        return []
+    shown = np.column_stack([column.observed for column in holey])
+    members = [frozenset({column.node or 0}) for column in holey]
+    found = Search(shown, members, axes, settings.structural_regions).stretches()
+    lines = []
+    for target, column in enumerate(holey):
+        exact = [r for r in found[target] if _is_exact(r, settings.structural)]
+        if exact:
+            lines.append((column, max(exact, key=lambda region: region.elsewhere)))
+    return lines
+
+
+def _is_exact(region: Region, rules: StructuralRules) -> bool:
+    return region.flagged and region.whole == 0 and region.elsewhere >= rules.shown_elsewhere

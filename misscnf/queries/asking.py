@@ -12,9 +12,7 @@ and all replicates of the fit see the same units.
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,7 +24,7 @@ from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
 from misscnf.data.rows import MemoryRows
-from misscnf.data.table import IncompleteTable, Schema
+from misscnf.data.table import IncompleteTable, Schema, Table
 from misscnf.display.progress import StepProgress
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
@@ -48,8 +46,6 @@ UNITS_OF_REPLICATES = 10_000
 FEWEST_IN_GROUP = 1000
 """Units of a group below which its answer has a note."""
 FEWEST_REPLICATES = 5
-
-Table = pd.DataFrame | str | os.PathLike[str]
 
 
 @dataclass
@@ -88,7 +84,6 @@ class EffectMixin:
     model_: StructuralModel
     schema_: Schema
     settings_: Settings
-    chosen_: str
     seed: int
     progress: bool | None
     unseen: str
@@ -232,7 +227,7 @@ class EffectMixin:
         if count is not None:
             check_count("replicates", count, least=FEWEST_REPLICATES)
         table = self._table_of_fit(data)
-        key = f"{count} {_digest(table)}"
+        key = f"{count} {table.digest}"
         kept = self._cache.replicates
         if key not in kept:
             with StepProgress("replicates", show=self.progress) as watch:
@@ -404,11 +399,6 @@ def _is_long(value: object, rows: int) -> bool:
 
 def _numbers(values: Sequence[Any]) -> bool:
     return all(isinstance(value, int | float | np.number) for value in values)
-
-
-def _digest(table: IncompleteTable) -> str:
-    seen = torch.where(table.observed, table.values, torch.nan)
-    return hashlib.blake2b(seen.contiguous().numpy().tobytes(), digest_size=16).hexdigest()
 
 
 def check_count(name: str, value: object, least: int = 1) -> None:

@@ -16,7 +16,6 @@ the user's units, labels and dtypes.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -25,10 +24,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from misscnf.data.table import IncompleteTable
+from misscnf.data.table import IncompleteTable, Table
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.identification import check
+from misscnf.identification.settings import CheckSettings
 from misscnf.inference.elimination import Plan
 from misscnf.inference.likelihood import RowLikelihood, observed_log_prob
 from misscnf.inference.posterior import draw_completions
@@ -38,14 +38,11 @@ from misscnf.model.intervened import worlds
 from misscnf.queries.asking import EffectMixin, check_count
 from misscnf.queries.density import counted_nodes, row_densities
 from misscnf.queries.interventions import Do, read_policies, written
-from misscnf.queries.support import DRAWS, FittedReport, measure_support, region_shares
+from misscnf.queries.support import FittedReport, measure_support, region_shares
 
-__all__ = ["QueryMixin", "Table"]
+__all__ = ["QueryMixin"]
 
 logger = logging.getLogger("misscnf")
-
-Table = pd.DataFrame | str | os.PathLike[str]
-"""A DataFrame, or the path of a CSV or Parquet file."""
 
 
 class QueryMixin(EffectMixin):
@@ -258,6 +255,7 @@ class QueryMixin(EffectMixin):
         *,
         do: Do | None = None,
         seed: int = 0,
+        settings: CheckSettings | Mapping[str, object] | None = None,
     ) -> FittedReport:
         """Reports what the holes of the fitted table leave identified, and where answers leave it.
 
@@ -266,16 +264,18 @@ class QueryMixin(EffectMixin):
             effect: (treatment, outcome), to report only the families that this effect needs.
             do: An intervention: how much of what it leads to was never revealed?
             seed: Where randomness starts.
+            settings: `CheckSettings`, or changes by name, such as `{"support.draws": 500}`.
         """
-        df = self._named(df)
-        report = check(df, self._graph(), effect, kinds=self.schema_.kinds)
-        table = self._read(df)
-        policies = read_policies(do, self.graph_, self.schema_, DRAWS, seed)
-        nodes = {self.graph_.index(name) for name in report.needed}
+        nodes = self._graph().nodes
+        table = IncompleteTable.read(self._named(df), nodes, self.schema_, unseen=self.unseen)
+        report = check(table, self.graph_, effect, settings=settings)
+        rules = report.settings.support
+        policies = read_policies(do, self.graph_, self.schema_, rules.draws, seed)
+        leaning = {self.graph_.index(name) for name in report.needed}
         if policies:
-            nodes &= self.graph_.descendants(policies)
+            leaning &= self.graph_.descendants(policies)
         question = f"under {written(do)}" if do else "without an intervention"
-        support = measure_support(self.model_, table, policies, nodes, question, seed)
+        support = measure_support(self.model_, table, policies, leaning, question, rules, seed)
         completed = self._draw(table, 1, {}, seed)[0]
         shares = region_shares(report.regions, self.schema_, completed)
         regions = report.regions.assign(**{"posterior share": shares})

@@ -29,19 +29,11 @@ from misscnf.data.table import IncompleteTable, Schema
 from misscnf.display.notebook import card
 from misscnf.draws import derive_generator, normal_numbers
 from misscnf.identification import Report
+from misscnf.identification.settings import SupportRules
 from misscnf.mechanisms import Encoding
 from misscnf.model import Policy, StructuralModel
 
-__all__ = ["FittedReport", "measure_support", "region_shares", "DRAWS"]
-
-USUAL = 0.01
-"""The share outside where nothing is extrapolated."""
-WORTH_SAYING = 0.05
-"""A larger share outside is a warning."""
-DRAWS = 4000
-"""Rows drawn under the question's intervention."""
-MOST_ROWS = 20_000
-"""Revealed rows that are searched: beyond, a random part of them."""
+__all__ = ["FittedReport", "measure_support", "region_shares"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +91,7 @@ def measure_support(
     policies: Mapping[int, Policy],
     nodes: Collection[int],
     question: str,
+    rules: SupportRules,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Returns how far the draws of a question leave what the rows reveal of each family.
@@ -109,14 +102,15 @@ def measure_support(
         policies: The interventions of the question, by node.
         nodes: The families that the question leans on.
         question: Its words, for the sentences.
+        rules: What is usual, and what is worth saying.
         seed: Where randomness starts.
     """
     generator = derive_generator(seed, "support")
-    noise = normal_numbers((DRAWS, model.noise_width), generator, table.values)
+    noise = normal_numbers((rules.draws, model.noise_width), generator, table.values)
     with torch.no_grad():
         drawn = model.generate(noise, policies)
     lines = [
-        _family(model, table, drawn, node, question, seed)
+        _family(model, table, drawn, node, question, rules, seed)
         for node in sorted(nodes)
         if model.graph.parents[node] and (node not in policies or node in policies[node].reads)
     ]
@@ -130,6 +124,7 @@ def _family(
     drawn: Tensor,
     node: int,
     question: str,
+    rules: SupportRules,
     seed: int,
 ) -> tuple[str, tuple[str, ...], int, float, bool, str]:
     graph, parents = model.graph, list(model.graph.parents[node])
@@ -137,30 +132,30 @@ def _family(
     whole = table.observed[:, [node, *parents]].all(1)
     rows = table.values[whole][:, parents]
     encoding = Encoding([table.schema.domains[j] for j in parents])
-    share = _share_outside(_numbers(encoding, rows, seed), _numbers(encoding, drawn[:, parents]))
+    revealed = encoding(_some(rows, rules.most_rows, seed).double()).numpy()
+    share = _share_outside(revealed, encoding(drawn[:, parents].double()).numpy(), rules.usual)
     sentence = (
         f"{graph.nodes[node]} with its parents {', '.join(names)}: {100 * share:.0f} % of the "
-        f"rows {question} lie where no row shows this family whole ({100 * USUAL:.0f} % is "
+        f"rows {question} lie where no row shows this family whole ({100 * rules.usual:.0f} % is "
         f"usual; {len(rows)} rows do); what the model says there is extrapolated."
     )
-    return graph.nodes[node], names, len(rows), share, share > WORTH_SAYING, sentence
+    return graph.nodes[node], names, len(rows), share, share > rules.worth_saying, sentence
 
 
-def _numbers(encoding: Encoding, values: Tensor, seed: int | None = None) -> np.ndarray:
-    """Returns the features of parents; of some of the rows where there are many and a seed."""
-    if seed is not None and len(values) > MOST_ROWS:
-        chosen = torch.randperm(len(values), generator=derive_generator(seed, "rows"))
-        values = values[chosen[:MOST_ROWS]]
-    return encoding(values.double()).numpy()
+def _some(values: Tensor, most: int, seed: int) -> Tensor:
+    """Returns all rows, or so many of them at random."""
+    if len(values) <= most:
+        return values
+    return values[torch.randperm(len(values), generator=derive_generator(seed, "rows"))[:most]]
 
 
-def _share_outside(revealed: np.ndarray, drawn: np.ndarray) -> float:
+def _share_outside(revealed: np.ndarray, drawn: np.ndarray, share: float) -> float:
     """Returns the share of drawn points further from all revealed ones than is usual."""
     if len(revealed) < 2:
         return 1.0
     tree = cKDTree(revealed)
     among = tree.query(revealed, k=2)[0][:, 1]
-    usual = np.quantile(among, 1.0 - USUAL)
+    usual = np.quantile(among, 1.0 - share)
     return float((tree.query(drawn)[0] > usual + 1e-9).mean())
 
 

@@ -7,23 +7,19 @@ fingerprint of the table, by which it can be recognised.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
-from importlib.metadata import PackageNotFoundError, version
-from typing import Any
-
-import numpy as np
+from importlib.metadata import version
 
 from misscnf import __version__
 from misscnf.data.table import IncompleteTable
 from misscnf.estimators.misscnf import MissCNF
 from misscnf.identification.words import listed
-from misscnf.report.digits import plural
+from misscnf.options import flatten
+from misscnf.report.settings import ReportSettings
+from misscnf.report.words import plural
 
-__all__ = ["changes", "kinds", "settings", "versions", "fingerprint", "recipe"]
-
-PACKAGES = ("torch", "numpy", "scipy", "pandas", "networkx", "scikit-learn", "zuko", "matplotlib")
+__all__ = ["changes", "kinds", "settings", "versions", "recipe"]
 
 
 def changes(model: MissCNF, table: IncompleteTable) -> list[str]:
@@ -76,18 +72,21 @@ def kinds(model: MissCNF) -> list[tuple[str, str, str, str, str]]:
     ]
 
 
-def settings(model: MissCNF) -> list[tuple[str, str]]:
-    """Returns the settings of the fit, those of parts with the part's name before them."""
-    flat: list[tuple[str, str]] = []
+def settings(model: MissCNF, page: ReportSettings) -> list[tuple[str, str]]:
+    """Returns the settings of the fit and of the page, each under the names of its groups."""
+    ours = {f"report.{name}": value for name, value in flatten(page).items()}
+    return [(name, _shown(value)) for name, value in {**_fit(model), **ours}.items()]
+
+
+def _fit(model: MissCNF) -> dict[str, object]:
+    flat: dict[str, object] = {}
     for name, value in model.settings_.to_dict().items():
-        if isinstance(value, dict):
-            flat += [(f"{name}.{part}", _shown(inner)) for part, inner in value.items()]
-        else:
-            flat.append((name, _shown(value)))
+        parts = value.items() if isinstance(value, dict) else ()
+        flat |= {f"{name}.{part}": inner for part, inner in parts} or {name: value}
     return flat
 
 
-def _shown(value: Any) -> str:  # noqa: ANN401 - whatever a setting holds
+def _shown(value: object) -> str:
     if value is None:
         return "none"
     if isinstance(value, bool):
@@ -97,20 +96,9 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - whatever a setting holds
 
 def versions() -> list[tuple[str, str]]:
     """Returns the versions of this package, of Python and of what the numbers come from."""
-    found = [("misscnf", __version__), ("Python", platform.python_version())]
-    for package in PACKAGES:
-        try:
-            found.append((package, version(package)))
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def fingerprint(table: IncompleteTable) -> str:
-    """Returns a short name that two tables share only if their columns and cells are the same."""
-    digest = hashlib.sha256(json.dumps(table.nodes).encode())
-    digest.update(np.ascontiguousarray(np.nan_to_num(table.raw, nan=np.inf)).tobytes())
-    return digest.hexdigest()[:16]
+    names = ["torch", "numpy", "scipy", "pandas", "networkx", "scikit-learn", "zuko", "matplotlib"]
+    own = [("misscnf", __version__), ("Python", platform.python_version())]
+    return own + [(name, version(name)) for name in names]
 
 
 def recipe(model: MissCNF, effect: tuple[str, str] | None) -> str:

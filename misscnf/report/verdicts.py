@@ -8,24 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from misscnf.estimators.misscnf import MissCNF
 from misscnf.identification.words import listed, percent
 from misscnf.queries.effects import Effect
 from misscnf.queries.support import FittedReport
-from misscnf.report.digits import plural, significant
-from misscnf.report.model_checks import DRAWS, FEW_DRAWS, Integrals, NoiseCheck, Overimputation
+from misscnf.report.model_checks import Integrals, NoiseCheck, Overimputation
+from misscnf.report.words import minus, plural, significant
 
-__all__ = ["Verdict", "verdicts", "held_out_sentence", "integral_sentence", "noise_sentence"]
-__all__ += ["rank_sentence"]
+__all__ = [
+    "Verdict",
+    "verdicts",
+    "held_out_sentence",
+    "integral_sentence",
+    "noise_sentence",
+    "rank_sentence",
+]
 
 
 @dataclass(frozen=True)
 class Verdict:
     """One line."""
 
-    state: str
-    """fine, careful or open"""
+    state: Literal["fine", "careful", "open"]
     about: str
     text: str
     anchor: str
@@ -164,8 +170,8 @@ def rank_sentence(ranks: Overimputation | None) -> str:
     if ranks is None:
         return "Too few values could be hidden to test the model on them."
     said = (
-        f"Of {plural(len(ranks.ranks), 'known value')}, hidden and drawn anew {DRAWS} times, "
-        f"{percent(ranks.within(0.9))} fell into the middle 90 % of their draws"
+        f"Of {plural(len(ranks.ranks), 'known value')}, hidden and drawn anew {ranks.draws} "
+        f"times, {percent(ranks.within(0.9))} fell into the middle 90 % of their draws"
     )
     bad = ranks.columns.loc[~ranks.columns["ok"], "column"].tolist()
     return f"{said}, but not evenly for {listed(bad)}." if bad else f"{said}."
@@ -188,7 +194,8 @@ def integral_sentence(exactness: Integrals) -> str:
     )
     if exactness.few:
         return (
-            f"{said}; {plural(exactness.few, 'row')} had fewer than {FEW_DRAWS:g}, which is few."
+            f"{said}; {plural(exactness.few, 'row')} had fewer than {exactness.enough:g}, "
+            f"which is few."
         )
     return f"{said}. That is enough."
 
@@ -202,8 +209,8 @@ def held_out_sentence(model: MissCNF) -> str:
             return "Networks, as the settings ask; they were not compared with linear mechanisms."
         means = f"Curves for {listed(model.curves_)}" if model.curves_ else "Linear mechanisms"
         return f"{means}: too few rows could be held out to justify a network."
-    gain, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]
-    numbers = f"{_nats(gain)} ± {_nats(error)} nats a row on rows that were left out"
+    more, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]
+    numbers = f"{_nats(more)} ± {_nats(error)} nats a row on rows that were left out"
     nonlinear = {"Curves": model.curves_, "Networks": model.networks_}
     means = " ".join(f"{what} for {listed(names)}." for what, names in nonlinear.items() if names)
     if means:
@@ -215,13 +222,14 @@ def held_out_sentence(model: MissCNF) -> str:
 
 def _noise_sentences(model: MissCNF) -> list[str]:
     """Returns which nodes have more than normal noise of constant scale."""
-    told = {
-        "network scale": "Noise whose scale depends on the parents",
-        "spline noise": "Noise of a shape of its own",
+    nodes = {
+        "Noise whose scale depends on the parents": [
+            name for name, form in model.forms_.items() if form.scale
+        ],
+        "Noise of a shape of its own": [name for name, form in model.forms_.items() if form.noise],
     }
-    nodes = {what: [name for name, form in model.forms_.items() if what in form] for what in told}
-    return [f"{told[what]}: {listed(names)}." for what, names in nodes.items() if names]
+    return [f"{told}: {listed(names)}." for told, names in nodes.items() if names]
 
 
 def _nats(value: float) -> str:
-    return f"{value:.3f}".replace("-", "\N{MINUS SIGN}")
+    return minus(f"{value:.3f}")

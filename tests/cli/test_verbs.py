@@ -3,11 +3,14 @@
 import io
 import json
 import re
+from collections import Counter
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import misscnf.data.files as files_home
+import misscnf.data.table as table_home
 from misscnf import MissCNF
 from misscnf.cli.app import VERBS
 
@@ -276,3 +279,24 @@ def test_the_demo_is_near_the_published_answer(call, here):
     done(call(words))
     again = as_json(call("effect m --on wt82_71 --do qsmk=1 --versus qsmk=0 --json"))
     assert again["estimate"] == pytest.approx(found["estimate"], abs=1e-3)
+
+
+def test_fit_reads_the_table_once_and_infers_kinds_once(call, monkeypatch):
+    counts = Counter()
+
+    def counted(home, name):
+        real = getattr(home, name)
+
+        def run(*args, **kwargs):
+            counts[name] += 1
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(home, name, run)
+
+    counted(files_home, "_read_file")
+    counted(table_home, "choose_columns")
+    counted(table_home, "_encode")
+    fit = ["fit", "data.csv", "--graph", "age -> y", "--preset", "linear", "--out", "m"]
+    result = done(call(fit))
+    assert counts == {"_read_file": 1, "choose_columns": 1, "_encode": 1}
+    assert result.stderr.count("  kind") == 1  # the table of kinds is shown once

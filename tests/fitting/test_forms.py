@@ -77,12 +77,12 @@ def test_a_richer_model_starts_as_the_one_it_refines():
         assert torch.allclose(one, two, atol=1e-5)
 
 
-def test_odd_noise_earns_its_rung_and_normal_noise_does_not(model):
+def test_odd_noise_earns_its_form_and_normal_noise_does_not(model):
     forms = model.forms_
-    assert "spline noise" in forms["a"]
-    assert "network scale" in forms["b"]
-    assert "spline noise" in forms["c"]
-    assert forms["d"] == "line"
+    assert forms["a"].noise
+    assert forms["b"].scale
+    assert forms["c"].noise
+    assert str(forms["d"]) == "line"
 
 
 def test_a_right_fit_asks_for_nothing():

@@ -9,9 +9,9 @@ from simulated import mcar_normal_table
 from misscnf.fitting.solve.linear import fit_linear
 from misscnf.graph import CausalGraph
 from misscnf.identification import check
+from misscnf.identification.families import find_patterns
 from misscnf.identification.little import PatternMoments, em_moments, little_test
-from misscnf.identification.logistic import fit_logistic, holm, likelihood_ratio_test
-from misscnf.identification.patterns import find_patterns
+from misscnf.identification.loss import fit_logistic, holm, likelihood_ratio_test
 
 HOLE = float("nan")
 

@@ -17,7 +17,7 @@ from simulated import (
 )
 
 from misscnf.identification import check
-from misscnf.identification.chance import fewest_rows, lower_bound, luck, upper_bound
+from misscnf.identification.scan import fewest_rows, lower_bound, luck, upper_bound
 
 HOLE = float("nan")
 FAMILIES = {"chain": ["x1", "x2"], "fork": ["x1", "x2", "x3"]}

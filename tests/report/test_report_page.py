@@ -4,6 +4,8 @@ import html
 import re
 import subprocess
 import sys
+from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,10 +13,11 @@ import pytest
 from small_tables import EVIL, MONEY
 
 import misscnf
+import misscnf.data.table as table_home
 from misscnf import InputError, MissCNF
 from misscnf.report import write_report
-from misscnf.report.asking import open_question
-from misscnf.report.groups import forest_lines
+from misscnf.report.effects import Question, forest_lines, open_question
+from misscnf.report.settings import EffectRules
 
 SECTIONS = [
     "trust",
@@ -55,8 +58,8 @@ def test_the_answer_is_the_models(answered):
 def test_effects_in_groups_are_the_models(mixed):
     model, df = mixed
     table = model._read(df)
-    question = open_question(model, table, df, ("t", "stage"), None, None, 0)
-    found = {(line.heading, line.label): line.answer for line in forest_lines(question, table)}
+    question = open_question(Question(model, table, "t", "stage", None, EffectRules()))
+    found = {(line.heading, line.label): line.answer for line in forest_lines(question)}
     asked = {"event": question.event, "draws": 5_000}
     for (heading, label), where in {
         ("", "those with t = 1"): {"treated": True},
@@ -291,3 +294,39 @@ def test_the_same_model_table_and_seed_give_the_same_bytes(make_page, gap, unask
 def test_matplotlib_waits_until_a_page_is_written():
     code = "import misscnf.cli.report, sys; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_table_is_read_once_and_digested_once(mixed, tmp_path, monkeypatch):
+    model, df = mixed
+    counts = Counter()
+
+    def counted(name, real):
+        def call(*args, **kwargs):
+            counts[name] += 1
+            return real(*args, **kwargs)
+
+        return call
+
+    monkeypatch.setattr(table_home, "read_table", counted("read", table_home.read_table))
+    monkeypatch.setattr(table_home, "_encode", counted("encoded", table_home._encode))
+    monkeypatch.setattr(table_home, "choose_columns", counted("kinds", table_home.choose_columns))
+    digests = counted("digest", table_home.hashlib.sha256)
+    monkeypatch.setattr(table_home, "hashlib", SimpleNamespace(sha256=digests))
+    settings = {"effects.draws": 200, "effects.draws_of_parts": 200}
+    write_report(
+        model, df, tmp_path / "r.html", effect=("t", "y"), replicates=5, settings=settings
+    )
+    assert counts == {"read": 1, "encoded": 1, "digest": 1}
+
+
+def test_settings_of_the_page_are_changed_by_name_and_told(mixed, tmp_path):
+    model, df = mixed
+    path = tmp_path / "r.html"
+    settings = {"checks.noise_rows": 60, "identification.regions.share": 0.05}
+    write_report(model, df, path, interval=None, settings=settings)
+    text = path.read_text(encoding="utf-8")
+    assert "in 60 rows" in text
+    for name, value in settings.items():
+        assert f'<th scope="row">report.{name}</th><td>{value}</td>' in text
+    with pytest.raises(InputError, match=r"no setting 'noise_row'.*checks\.noise_rows"):
+        write_report(model, df, path, settings={"noise_row": 3})

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from misscnf.data.cells import Dtype
 from misscnf.data.domains import Domain
-from misscnf.data.dtypes import Dtype
 from misscnf.data.scales import Unit
 
 __all__ = ["Column"]

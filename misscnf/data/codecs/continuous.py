@@ -16,10 +16,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from misscnf.data.cells import read_numbers
-from misscnf.data.codecs.base import Column
-from misscnf.data.domains import CONTINUOUS, Domain
-from misscnf.data.dtypes import (
+from misscnf.data.cells import (
     FLOAT,
     Dtype,
     can_hold_numbers,
@@ -27,7 +24,10 @@ from misscnf.data.dtypes import (
     dtype_to_dict,
     is_whole,
     number_series,
+    read_numbers,
 )
+from misscnf.data.codecs.base import Column
+from misscnf.data.domains import CONTINUOUS, Domain
 from misscnf.data.scales import Unit
 from misscnf.errors import InputError
 

@@ -13,11 +13,7 @@ import numpy as np
 import pandas as pd
 
 from misscnf.data import domains
-from misscnf.data.cells import read_numbers
-from misscnf.data.codecs.base import Column
-from misscnf.data.codecs.continuous import refuse_constant
-from misscnf.data.domains import Domain
-from misscnf.data.dtypes import (
+from misscnf.data.cells import (
     FLOAT,
     OBJECT,
     Dtype,
@@ -25,7 +21,11 @@ from misscnf.data.dtypes import (
     dtype_from_dict,
     dtype_to_dict,
     number_series,
+    read_numbers,
 )
+from misscnf.data.codecs.base import Column
+from misscnf.data.codecs.continuous import refuse_constant
+from misscnf.data.domains import Domain
 
 __all__ = ["Count", "is_count"]
 

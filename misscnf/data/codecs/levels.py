@@ -18,17 +18,20 @@ import numpy as np
 import pandas as pd
 
 from misscnf.data import domains
-from misscnf.data.cells import Label, listed, plain, row_label
-from misscnf.data.codecs.base import Column
-from misscnf.data.domains import Domain
-from misscnf.data.dtypes import (
+from misscnf.data.cells import (
     OBJECT,
     Dtype,
+    Label,
     can_hold_labels,
     dtype_from_dict,
     dtype_to_dict,
+    listed,
+    plain,
     restorable,
+    row_label,
 )
+from misscnf.data.codecs.base import Column
+from misscnf.data.domains import Domain
 from misscnf.errors import InputError
 
 __all__ = ["Levels"]

@@ -18,7 +18,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -35,6 +35,7 @@ from misscnf.fitting.solve.simplified_newton import maximise_lines
 from misscnf.fitting.train.ensemble import EpochWatcher
 from misscnf.mechanisms import Shape
 from misscnf.model import StructuralModel, Structure
+from misscnf.options import from_dict, to_dict
 
 __all__ = ["Comparison", "Form", "build_model", "choose_means", "choose_noise"]
 
@@ -71,6 +72,25 @@ class Form:
         """The form in words, such as "network, spline noise"."""
         words = ["network" if self.mean else "curve" if self.curve else "line"]
         return ", ".join(words + ["network scale"] * self.scale + ["spline noise"] * self.noise)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def richness(self) -> Literal["linear", "curve", "network"]:
+        """In one word; networks and splines are both fitted by training."""
+        if self.mean or self.scale or self.noise:
+            return "network"
+        return "curve" if self.curve else "linear"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain values, for JSON."""
+        return to_dict(self)
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> Form:
+        """Reads what `to_dict` wrote."""
+        return from_dict(cls, entry)
 
 
 @dataclass(frozen=True)
