@@ -325,15 +325,7 @@ def choose_columns(
     columns: Sequence[object] = (),
     rules: KindRules | None = None,
 ) -> tuple[tuple[Column, ...], tuple[Note, ...]]:
-    """Learns the codec of each column, and a note about it.
-
-    Arguments:
-        cells: The cells of each node.
-        nodes: The name of each node.
-        kinds: Kinds that are asked for.
-        columns: All columns of the table.
-        rules: How the others are inferred.
-    """
+    """Learns the codec of each column, and a note about it."""
     requests = read_requests(kinds, nodes, columns)
     pairs = [
         choose_column(column, node, requests.get(node), rules or KindRules())

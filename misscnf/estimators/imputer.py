@@ -115,11 +115,7 @@ class MissCNFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: ArrayLike) -> Any:  # noqa: ANN401 - as it went in
-        """Returns the rows without holes.
-
-        Arguments:
-            X: Rows of the columns that were fitted.
-        """
+        """Returns the rows without holes."""
         check_is_fitted(self, "constants_")
         frame = self._read(X, first=False)
         filled = frame.copy()
@@ -270,13 +266,7 @@ def _summary(column: Column, numbers: np.ndarray) -> np.ndarray:
 
 
 def _fill(cells: pd.Series, rows: np.ndarray, completed: pd.Series) -> pd.Series:
-    """Returns a column with its holes filled and everything else as it was.
-
-    Arguments:
-        cells: The column.
-        rows: Positions of the rows that were completed.
-        completed: The column in these rows, completed.
-    """
+    """Returns a column with its holes filled and everything else as it was."""
     holes = cells.isna().to_numpy()
     if not holes.any():
         return cells
