@@ -29,7 +29,7 @@ class ShownBar:
     """
 
     def __init__(
-        self, what: str, columns: tuple[TextColumn, ...] = (), *, show: bool | None, **fields: str
+        self, what: str, columns: tuple[TextColumn, ...] = (), *, show: bool | None, **fields: Any
     ) -> None:
         self._bar = Progress(
             TextColumn("{task.description}"),

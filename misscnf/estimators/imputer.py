@@ -31,9 +31,6 @@ from misscnf.graph import CausalGraph, GraphLike
 
 __all__ = ["MissCNFImputer"]
 
-CELLS_AT_ONCE = 2_000_000
-"""Drawn cells that are held in memory at a time."""
-
 
 class MissCNFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Fills the holes of a table, inside or outside a scikit-learn pipeline.
@@ -70,6 +67,9 @@ class MissCNFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         >>> float(MissCNFImputer().fit_transform(rows)[3, 1].round(0))
         6.0
     """
+
+    _cells_at_once = 2_000_000
+    """Drawn cells that are held in memory at a time."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class MissCNFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Returns rows with holes, completed."""
         if self.draw == "sample":
             return model.sample(given=rows, seed=self.seed)
-        count = max(1, CELLS_AT_ONCE // (self.draws * rows.shape[1]))
+        count = max(1, self._cells_at_once // (self.draws * rows.shape[1]))
         starts = range(0, len(rows), count)
         # Each part has noise of its own, so that no two rows have errors in common.
         parts = [

@@ -24,7 +24,7 @@ from misscnf.data.table import IncompleteTable, Table
 from misscnf.errors import InputError
 from misscnf.estimators.misscnf import MissCNF
 from misscnf.identification import Report
-from misscnf.identification.words import listed, loss_sentence, percent
+from misscnf.identification.words import contradiction_sentence, listed, loss_sentence, percent
 from misscnf.options import change
 from misscnf.queries.effects import Effect
 from misscnf.report import inventory
@@ -308,8 +308,8 @@ def _positivity(report: Report, warnings: tuple[str, ...], limits: Limits) -> di
     }
 
 
-def _share(share: float) -> str:
-    return "—" if np.isnan(share) else percent(share)
+def _share(share: float, none: str = "—") -> str:
+    return none if np.isnan(share) else percent(share)
 
 
 def _graph(
@@ -322,25 +322,13 @@ def _graph(
     }
     status = dict(zip(report.nodes["node"], report.nodes["status"], strict=True))
     lines = [
-        (
-            name,
-            ", ".join(graph.parents_of(name)) or "—",
-            percent(shares[name]),
-            status.get(name, "not needed"),
-        )
-        for name in graph.nodes
-    ]
-    contradictions = [
-        f"{line.node} and {line.other}"
-        + (f" given {', '.join(line.given)}" if line.given else "")
-        + f": independent by the graph, correlated by {line.correlation:.2f} in "
-        f"{plural(line.rows, 'row')}"
-        for line in report.contradictions
+        (name, ", ".join(parents) or "—", percent(shares[name]), status.get(name, "not needed"))
+        for name, parents in graph.to_dict().items()
     ]
     return {
         "picture": draw_graph(graph, shares, set(report.uncovered), asked),
         "families": lines,
-        "contradictions": contradictions,
+        "contradictions": [contradiction_sentence(line) for line in report.contradictions],
         "tested": report.independences_tested,
     }
 
