@@ -29,7 +29,12 @@ class ShownBar:
     """
 
     def __init__(
-        self, what: str, columns: tuple[TextColumn, ...] = (), *, show: bool | None, **fields: Any
+        self,
+        what: str,
+        columns: tuple[TextColumn, ...] = (),
+        *,
+        show: bool | None,
+        **fields: Any,  # noqa: ANN401 - rich's
     ) -> None:
         self._bar = Progress(
             TextColumn("{task.description}"),

@@ -47,12 +47,7 @@ if TYPE_CHECKING:
 
 from misscnf.options import to_dict
 
-__all__ = [
-    "Report",
-    "StructuralHole",
-    "node_table",
-    "region_table",
-]
+__all__ = ["Report", "StructuralHole", "node_table", "region_table"]
 
 
 @dataclass(frozen=True)

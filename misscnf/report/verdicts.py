@@ -122,7 +122,8 @@ def _support(fitted: FittedReport) -> Verdict:
         "careful",
         "Extrapolation",
         f"What is compared leads to values that few or no rows show: for {worst['node']} in "
-        f"{percent(float(worst['share outside']))} of cases (1 % is usual).",
+        f"{percent(float(worst['share outside']))} of cases "
+        f"({percent(fitted.report.settings.support.usual)} is usual).",
         "positivity",
     )
 
