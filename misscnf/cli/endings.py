@@ -27,13 +27,7 @@ from typer.core import TyperGroup
 
 from misscnf.errors import InputError
 
-__all__ = [
-    "notices",
-    "say",
-    "in_a_sentence",
-    "Stopped",
-    "Verbs",
-]
+__all__ = ["notices", "say", "in_a_sentence", "Stopped", "Verbs"]
 
 logger = logging.getLogger("misscnf")
 

@@ -6,18 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = [
-    "Data",
-    "Do",
-    "Graph",
-    "Json",
-    "KindsFile",
-    "Model",
-    "Out",
-    "Quiet",
-    "Seed",
-    "option",
-]
+__all__ = ["Data", "Do", "Graph", "Json", "KindsFile", "Model", "Out", "Quiet", "Seed", "option"]
 
 
 def option(name: str, what: str, metavar: str | None = None, **rest: Any) -> Any:  # noqa: ANN401 - typer's

@@ -83,12 +83,7 @@ SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
 def check_table_target(out: str, *, json: bool) -> None:
-    """Refuses a file that a table cannot be written to.
-
-    Arguments:
-        out: The file, or - for standard output.
-        json: Whether standard output is for JSON.
-    """
+    """Refuses a file that a table cannot be written to."""
     if out == "-":
         if json:
             raise InputError("--json: standard output has the table already; give --out a file.")
@@ -103,13 +98,7 @@ def check_table_target(out: str, *, json: bool) -> None:
 
 
 def check_target(out: str, option: str = "--out", *, folder: bool = False) -> None:
-    """Refuses a place that cannot be written to.
-
-    Arguments:
-        out: The path.
-        option: The option that it follows.
-        folder: Whether it is to be a folder.
-    """
+    """Refuses a place that cannot be written to."""
     path = Path(out)
     if not path.parent.is_dir():
         raise InputError(f"{option}: there is no folder {str(path.parent)!r}; make it first.")

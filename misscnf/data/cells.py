@@ -198,8 +198,6 @@ Dtype = np.dtype[Any] | ExtensionDtype
 FLOAT = np.dtype("float64")
 OBJECT = np.dtype("object")
 
-_ARROW_TEXT = {"string[pyarrow]": pa.string(), "large_string[pyarrow]": pa.large_string()}
-
 
 def dtype_to_dict(dtype: Dtype) -> dict[str, Any]:
     """Returns plain values that name a dtype, for JSON."""
@@ -225,8 +223,10 @@ def dtype_from_dict(entry: Mapping[str, Any]) -> Dtype:
         return pd.CategoricalDtype(categories, ordered=entry["ordered"])
     if name == "string" and "storage" in entry:
         return _text_dtype(entry["storage"], entry["missing"])
-    if entry.get("arrow") and name in _ARROW_TEXT:
-        return pd.ArrowDtype(_ARROW_TEXT[name])
+    if entry.get("arrow") and name == "string[pyarrow]":
+        return pd.ArrowDtype(pa.string())
+    if entry.get("arrow") and name == "large_string[pyarrow]":
+        return pd.ArrowDtype(pa.large_string())
     try:
         return pd.api.types.pandas_dtype(name)
     except (TypeError, NotImplementedError) as error:

@@ -129,13 +129,7 @@ def _refuse_objects(array: np.ndarray) -> None:
 def locate_columns(
     frame: pd.DataFrame, nodes: Sequence[str], *, require_all: bool
 ) -> dict[str, int]:
-    """The position of each node's column, of those that have one.
-
-    Arguments:
-        frame: The table.
-        nodes: The nodes of the graph.
-        require_all: Whether a node without a column is refused.
-    """
+    """The position of each node's column, of those that have one."""
     places: dict[str, list[int]] = {node: [] for node in nodes}
     lookalikes = {str(name): name for name in frame.columns if not isinstance(name, str)}
     for j, name in enumerate(frame.columns):

@@ -55,7 +55,7 @@ from misscnf.data.cells import (
 from misscnf.data.codecs import Column, Continuous, Count, Levels, refuse_constant
 from misscnf.data.column_names import locate_columns
 from misscnf.data.files import read_table
-from misscnf.data.scales import Unit
+from misscnf.data.scales import Link, Unit
 from misscnf.errors import InputError
 
 __all__ = [
@@ -325,15 +325,7 @@ def choose_columns(
     columns: Sequence[object] = (),
     rules: KindRules | None = None,
 ) -> tuple[tuple[Column, ...], tuple[Note, ...]]:
-    """Learns the codec of each column, and a note about it.
-
-    Arguments:
-        cells: The cells of each node.
-        nodes: The name of each node.
-        kinds: Kinds that are asked for.
-        columns: All columns of the table.
-        rules: How the others are inferred.
-    """
+    """Learns the codec of each column, and a note about it."""
     requests = read_requests(kinds, nodes, columns)
     pairs = [
         choose_column(column, node, requests.get(node), rules or KindRules())
@@ -511,7 +503,8 @@ def _as_asked(cells: pd.Series, name: str, request: Request) -> _Choice:
     if request.kind == "count":
         _refuse_impossible(cells, raw, Count(name, 0.0, 1.0, has_zero=False), request)
         return _Choice(Count.learn(name, seen, cells.dtype), why)
-    link = {"continuous": "none", "positive": "log"}.get(request.kind, "logit")
+    links: dict[str, Link] = {"continuous": "none", "positive": "log"}
+    link = links.get(request.kind, "logit")
     unit = Unit(link=link, low=request.low, high=request.high)
     _refuse_impossible(cells, raw, Continuous(name, unit), request)
     return _Choice(Continuous.learn(name, seen, unit, cells.dtype), why)

@@ -56,15 +56,7 @@ class Schema:
         columns: Sequence[object] = (),
         rules: KindRules | None = None,
     ) -> "Schema":
-        """Learns one codec per column from its observed cells.
-
-        Arguments:
-            cells: The cells of each column.
-            nodes: The name of each column.
-            kinds: Kinds that are asked for; the others are inferred.
-            columns: All columns of the table.
-            rules: How kinds are inferred.
-        """
+        """Learns one codec per column from its observed cells."""
         return cls(*choose_columns(cells, nodes, kinds, columns, rules))
 
     @property

@@ -31,9 +31,6 @@ from misscnf.graph import CausalGraph, GraphLike
 
 __all__ = ["MissCNFImputer"]
 
-CELLS_AT_ONCE = 2_000_000
-"""Drawn cells that are held in memory at a time."""
-
 
 class MissCNFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Fills the holes of a table, inside or outside a scikit-learn pipeline.
@@ -70,6 +67,9 @@ class MissCNFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         >>> float(MissCNFImputer().fit_transform(rows)[3, 1].round(0))
         6.0
     """
+
+    _cells_at_once = 2_000_000
+    """Drawn cells that are held in memory at a time."""
 
     def __init__(
         self,
@@ -115,11 +115,7 @@ class MissCNFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: ArrayLike) -> Any:  # noqa: ANN401 - as it went in
-        """Returns the rows without holes.
-
-        Arguments:
-            X: Rows of the columns that were fitted.
-        """
+        """Returns the rows without holes."""
         check_is_fitted(self, "constants_")
         frame = self._read(X, first=False)
         filled = frame.copy()
@@ -176,7 +172,7 @@ class MissCNFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Returns rows with holes, completed."""
         if self.draw == "sample":
             return model.sample(given=rows, seed=self.seed)
-        count = max(1, CELLS_AT_ONCE // (self.draws * rows.shape[1]))
+        count = max(1, self._cells_at_once // (self.draws * rows.shape[1]))
         starts = range(0, len(rows), count)
         # Each part has noise of its own, so that no two rows have errors in common.
         parts = [
@@ -270,13 +266,7 @@ def _summary(column: Column, numbers: np.ndarray) -> np.ndarray:
 
 
 def _fill(cells: pd.Series, rows: np.ndarray, completed: pd.Series) -> pd.Series:
-    """Returns a column with its holes filled and everything else as it was.
-
-    Arguments:
-        cells: The column.
-        rows: Positions of the rows that were completed.
-        completed: The column in these rows, completed.
-    """
+    """Returns a column with its holes filled and everything else as it was."""
     holes = cells.isna().to_numpy()
     if not holes.any():
         return cells

@@ -35,8 +35,6 @@ __all__ = ["CausalGraph", "GraphLike"]
 
 Edge: TypeAlias = tuple[str, str]
 
-_EDGES_SHOWN = 12
-
 
 @dataclass(frozen=True, repr=False)
 class CausalGraph:
@@ -129,8 +127,8 @@ class CausalGraph:
         in_edges = {name for edge in self.edges for name in edge}
         parts = [f"{cause} → {effect}" for cause, effect in self.edges]
         parts += [name for name in self.nodes if name not in in_edges]
-        if len(parts) > _EDGES_SHOWN:
-            parts = [*parts[:_EDGES_SHOWN], "…"]
+        if len(parts) > 12:
+            parts = [*parts[:12], "…"]
         return f"CausalGraph({len(self)} node{'s' * (len(self) > 1)}: {'; '.join(parts)})"
 
     def index(self, name: str) -> int:
@@ -375,5 +373,5 @@ def _is_edge(entry: Any, row: object, column: object) -> bool:  # noqa: ANN401 -
 
 
 def _known(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_EDGES_SHOWN]) + (", …" if len(names) > _EDGES_SHOWN else "")
+    shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
     return f"its nodes are {shown}."

@@ -44,12 +44,7 @@ def needed_for_counterfactual(graph: CausalGraph, treatment: int, outcome: int) 
 
 
 def leaning(graph: CausalGraph, uncovered: Collection[int]) -> pd.DataFrame:
-    """Returns each question with the families it needs, and those of them that are not covered.
-
-    Arguments:
-        graph: The causal graph.
-        uncovered: Nodes whose families are not covered.
-    """
+    """Returns each question with the families it needs, and those of them that are not covered."""
     lines: list[tuple[str, int | None, int, frozenset[int]]] = [
         ("marginal", None, y, needed_for_marginal(graph, y)) for y in range(len(graph))
     ]

@@ -59,12 +59,7 @@ class Patterns:
         return bool((ordered[:, :-1] >= ordered[:, 1:]).all())
 
     def to_frame(self, graph: CausalGraph, whole: np.ndarray) -> pd.DataFrame:
-        """Returns a line a pattern: what it shows, its rows, and the families it shows whole.
-
-        Arguments:
-            graph: The causal graph.
-            whole: (P, d), True where a pattern shows a node's family whole.
-        """
+        """Returns a line a pattern: what it shows, its rows, and the families it shows whole."""
         frame = pd.DataFrame(self.observed, columns=list(graph.nodes))
         # A node may be called "rows": what is counted stands under a name of two words.
         frame["row count"] = self.rows
@@ -117,12 +112,7 @@ def _share(part: int, whole: int) -> float:
 
 
 def whole_families(graph: CausalGraph, observed: np.ndarray) -> np.ndarray:
-    """Returns (N, d), True where a row shows a node with all its parents.
-
-    Arguments:
-        graph: The causal graph.
-        observed: (N, d), True where a value is there.
-    """
+    """Returns (N, d), True where a row shows a node with all its parents."""
     whole = np.empty(observed.shape, dtype=bool)
     for i, family in enumerate(graph.families):
         whole[:, i] = observed[:, family].all(axis=1)

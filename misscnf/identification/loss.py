@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import chdtrc, expit
 
 from misscnf.identification.columns import Column
@@ -55,34 +56,34 @@ class LogisticFit:
     log_likelihood: float
 
 
-def fit_logistic(
-    features: np.ndarray, happens: np.ndarray, penalty: float = 1e-4, steps: int = 40
-) -> LogisticFit:
-    """Fits a logistic regression.
+def fit_logistic(features: np.ndarray, happens: np.ndarray, penalty: float = 1e-4) -> LogisticFit:
+    """Fits P(happens | x) = σ(b + w · x) by Newton's method.
 
     Arguments:
         features: (N, k) finite numbers, of a scale near one.
         happens: (N,) True where it happens.
-        penalty: A ridge that keeps the steps finite where the holes are separated exactly.
-        steps: Of Newton's method, at most.
+        penalty: A ridge that keeps the weights finite where the two are separated exactly.
     """
     design = np.column_stack([np.ones(len(features)), features])
     target = happens.astype(np.float64)
-    ridge = penalty * np.eye(design.shape[1])
-    ridge[0, 0] = 1e-10
-    weights = np.zeros(design.shape[1])
+    ridge = np.full(design.shape[1], penalty)
+    ridge[0] = 1e-10
     share = np.clip(target.mean(), 1e-9, 1.0 - 1e-9)
-    weights[0] = np.log(share / (1.0 - share))
-    value = _objective(design, target, weights, ridge)
-    for _ in range(steps):
-        p = expit(design @ weights)
-        slope = design.T @ (target - p) - ridge @ weights
-        step = np.linalg.solve((design * (p * (1.0 - p))[:, None]).T @ design + ridge, slope)
-        weights, gain, value = _halving_step(design, target, weights, step, ridge, value)
-        if gain < 1e-8 * (1.0 + abs(value)):
-            break
-    log_likelihood = _log_likelihood(design @ weights, target)
-    return LogisticFit(float(weights[0]), weights[1:], log_likelihood)
+    start = np.zeros(design.shape[1])
+    start[0] = np.log(share / (1.0 - share))
+
+    def negative(w: np.ndarray) -> float:
+        return 0.5 * float(w @ (ridge * w)) - _log_likelihood(design @ w, target)
+
+    def slope(w: np.ndarray) -> np.ndarray:
+        return ridge * w - design.T @ (target - expit(design @ w))
+
+    def curvature(w: np.ndarray) -> np.ndarray:
+        p = expit(design @ w)
+        return (design * (p * (1.0 - p))[:, None]).T @ design + np.diag(ridge)
+
+    found = minimize(negative, start, jac=slope, hess=curvature, method="trust-exact").x
+    return LogisticFit(float(found[0]), found[1:], _log_likelihood(design @ found, target))
 
 
 def likelihood_ratio_test(full: LogisticFit, reduced: LogisticFit) -> float:
@@ -102,31 +103,7 @@ def holm(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def _log_likelihood(scores: np.ndarray, target: np.ndarray) -> float:
-    scores = np.clip(scores, -30.0, 30.0)  # log-odds beyond are certain
     return float((target * scores - np.logaddexp(0.0, scores)).sum())
-
-
-def _objective(
-    design: np.ndarray, target: np.ndarray, weights: np.ndarray, ridge: np.ndarray
-) -> float:
-    return _log_likelihood(design @ weights, target) - 0.5 * float(weights @ ridge @ weights)
-
-
-def _halving_step(
-    design: np.ndarray,
-    target: np.ndarray,
-    weights: np.ndarray,
-    step: np.ndarray,
-    ridge: np.ndarray,
-    value: float,
-) -> tuple[np.ndarray, float, float]:
-    """Goes along a step, halved until it gains; returns where to, the gain and the value."""
-    for _ in range(20):
-        there = _objective(design, target, weights + step, ridge)
-        if there >= value:
-            return weights + step, there - value, there
-        step = step / 2.0
-    return weights, 0.0, value
 
 
 @dataclass(frozen=True)
@@ -298,13 +275,7 @@ def _unit(column: Column) -> float:
 def find_structural_holes(
     columns: Sequence[Column], axes: Sequence[Axis], settings: CheckSettings
 ) -> list[tuple[Column, Region]]:
-    """Returns columns with the region where they are never there, although elsewhere they are.
-
-    Arguments:
-        columns: The nodes, and others that may decide.
-        axes: The same, sorted.
-        settings: How they are searched for.
-    """
+    """Returns columns with the region where they are never there, although elsewhere they are."""
     holey = [c for c in columns if c.node is not None and not c.observed.all()]
     if not holey:
         return []

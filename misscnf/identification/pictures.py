@@ -28,11 +28,7 @@ if TYPE_CHECKING:
 
     from misscnf.identification.report import Report
 
-__all__ = [
-    "Curve",
-    "coverage_curve",
-    "draw_report",
-]
+__all__ = ["Curve", "coverage_curve", "draw_report"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -285,13 +285,7 @@ def _block_counts(axis: Axis, rows: np.ndarray) -> np.ndarray:
 
 
 def _best_cut(axis: Axis, places: np.ndarray, whole: np.ndarray) -> tuple[float, Stretch | None]:
-    """Returns the largest G² of a cut, and its side with the lower chance.
-
-    Arguments:
-        axis: The column to cut.
-        places: Positions of the rows.
-        whole: Positions of those that show the family whole.
-    """
+    """Returns the largest G² of a cut, and its side with the lower chance."""
     rows, count = _block_counts(axis, places), _block_counts(axis, whole)
     if axis.column.ordered:
         first_rows, first = rows.cumsum()[:-1], count.cumsum()[:-1]

@@ -47,12 +47,7 @@ if TYPE_CHECKING:
 
 from misscnf.options import to_dict
 
-__all__ = [
-    "Report",
-    "StructuralHole",
-    "node_table",
-    "region_table",
-]
+__all__ = ["Report", "StructuralHole", "node_table", "region_table"]
 
 
 @dataclass(frozen=True)
@@ -223,15 +218,7 @@ def node_table(
     flagged: Sequence[Sequence[Region]],
     named: int,
 ) -> pd.DataFrame:
-    """Returns a line for each family that is needed.
-
-    Arguments:
-        graph: The causal graph.
-        patterns: The patterns of the table.
-        needed: The nodes to report.
-        flagged: The flagged regions of each.
-        named: Patterns that are named for a family, at most.
-    """
+    """Returns a line for each family that is needed."""
     whole, total = whole_families(graph, patterns.observed), int(patterns.rows.sum())
     names = np.array(graph.nodes, dtype=object)
     nodes = [graph.nodes[i] for i in needed]
@@ -272,12 +259,7 @@ def _status(regions: Sequence[Region]) -> str:
 
 
 def region_table(graph: CausalGraph, regions: Sequence[tuple[str, Region]]) -> pd.DataFrame:
-    """Returns a line for each region, flagged ones first, then by their share.
-
-    Arguments:
-        graph: The causal graph.
-        regions: Each with the node of its family.
-    """
+    """Returns a line for each region, flagged ones first, then by their share."""
     order = sorted(regions, key=lambda pair: (not pair[1].flagged, -pair[1].share))
     nodes, found = [node for node, _ in order], [region for _, region in order]
     counted = {

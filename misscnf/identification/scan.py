@@ -43,15 +43,7 @@ from scipy.special import bdtr, bdtrc, betaincinv
 from misscnf.identification.columns import Column
 from misscnf.identification.settings import RegionRules
 
-__all__ = [
-    "upper_bound",
-    "lower_bound",
-    "luck",
-    "fewest_rows",
-    "Axis",
-    "Stretch",
-    "Scores",
-]
+__all__ = ["upper_bound", "lower_bound", "luck", "fewest_rows", "Axis", "Stretch", "Scores"]
 
 
 def upper_bound(whole: float, rows: float, level: float = 0.95) -> float:

@@ -18,6 +18,7 @@ import pandas as pd
 
 from misscnf.graph import CausalGraph
 from misscnf.identification.families import family_names
+from misscnf.identification.independences import Contradiction
 from misscnf.identification.loss import Explained, Explanation
 from misscnf.identification.regions import Condition, Region
 
@@ -35,6 +36,7 @@ __all__ = [
     "uncovered_sentence",
     "covered_sentence",
     "loss_sentence",
+    "contradiction_sentence",
     "tidy",
     "write_summary",
 ]
@@ -198,6 +200,15 @@ def _direction(by: Explanation) -> str:
     return f"more often where {by.column} is {way} (odds times {size} a standard deviation)"
 
 
+def contradiction_sentence(line: Contradiction) -> str:
+    """Returns a sentence on two nodes that depend on one another against the graph."""
+    given = f" given {', '.join(line.given)}" if line.given else ""
+    return (
+        f"{line.node} and {line.other}{given}: independent by the graph, correlated by "
+        f"{line.correlation:.2f} in the {line.rows} rows looked at"
+    )
+
+
 def write_summary(report: Report) -> str:
     """Returns a report as text."""
     parts = [_head(report), _families(report)]
@@ -269,38 +280,30 @@ def _verdict(report: Report) -> str:
 
 def _consequences(report: Report) -> str:
     table = report.consequences
-    lines = ["What leans on that"]
-    marginals = table[table["question"] == "marginal"]
-    leans = marginals["leans on"].map(len) > 0
-    lines.append(f"  marginals: {_or_none(marginals.loc[leans, 'outcome'].tolist())}")
-    for question in ("effect", "counterfactual"):
-        part = table[table["question"] == question]
-        if len(part):
-            lines.append(
-                f"  {question}s: {_pairs(part[part['leans on'].map(len) > 0], len(part))}"
-            )
-    lines.append("What does not")
-    lines.append(f"  marginals: {_or_none(marginals.loc[~leans, 'outcome'].tolist())}")
-    for question in ("effect", "counterfactual"):
-        part = table[table["question"] == question]
-        if len(part):
-            free = part[part["leans on"].map(len) == 0]
-            rows = " (in rows without holes)" if question == "counterfactual" else ""
-            lines.append(f"  {question}s{rows}: {_pairs(free, len(part))}")
+    leans = table["leans on"].map(len) > 0
+    lines = []
+    for head, chosen, rows in (
+        ("What leans on that", leans, ""),
+        ("What does not", ~leans, " (in rows without holes)"),
+    ):
+        lines.append(head)
+        for question in ("marginal", "effect", "counterfactual"):
+            asked = table["question"] == question
+            if asked.any():
+                where = rows if question == "counterfactual" else ""
+                lines.append(f"  {question}s{where}: {_asked(table[asked], chosen[asked])}")
     return "\n".join(lines)
 
 
-def _pairs(part: pd.DataFrame, total: int) -> str:
-    if not len(part):
+def _asked(part: pd.DataFrame, chosen: pd.Series) -> str:
+    """Returns some of the questions of a kind in words."""
+    if not chosen.any():
         return "none"
-    if len(part) == total:
+    if part["treatment"].isna().all():
+        return listed(part.loc[chosen, "outcome"].tolist())
+    if chosen.all():
         return "all"
-    pairs = [f"{line.treatment} on {line.outcome}" for line in part.itertuples()]
-    return listed(pairs)
-
-
-def _or_none(names: list[str]) -> str:
-    return listed(names) if names else "none"
+    return listed([f"{line.treatment} on {line.outcome}" for line in part[chosen].itertuples()])
 
 
 def _loss(report: Report) -> str:
@@ -349,13 +352,7 @@ def _questions(report: Report) -> str:
 def _graph(report: Report) -> str:
     if not report.contradictions:
         return ""
-    lines = []
-    for line in report.contradictions:
-        given = f" given {', '.join(line.given)}" if line.given else ""
-        lines.append(
-            f"  {line.node} and {line.other}{given}: independent by the graph, correlated by "
-            f"{line.correlation:.2f} in the {line.rows} rows looked at"
-        )
+    lines = [f"  {contradiction_sentence(line)}" for line in report.contradictions]
     head = (
         "For information: rows against the graph (loss and nonlinear mechanisms can do this too)"
     )

@@ -30,14 +30,7 @@ from misscnf.queries.groups import Where
 from misscnf.report.settings import EffectRules
 from misscnf.report.words import label, nearby
 
-__all__ = [
-    "Question",
-    "open_question",
-    "contrasts",
-    "dose_grid",
-    "Line",
-    "forest_lines",
-]
+__all__ = ["Question", "open_question", "contrasts", "dose_grid", "Line", "forest_lines"]
 
 
 @dataclass(frozen=True, eq=False)

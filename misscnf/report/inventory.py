@@ -23,12 +23,7 @@ __all__ = ["changes", "kinds", "settings", "versions", "recipe"]
 
 
 def changes(model: MissCNF, table: IncompleteTable) -> list[str]:
-    """Returns a sentence for everything that was dropped or changed, and for what was not.
-
-    Arguments:
-        model: The fitted model.
-        table: Its rows.
-    """
+    """Returns a sentence for everything that was dropped or changed, and for what was not."""
     empty = int((~table.observed.any(1)).sum())
     lines = ["No row was dropped, and no value was filled in before the fit."]
     if empty:

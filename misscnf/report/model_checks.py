@@ -60,14 +60,7 @@ class NoiseCheck:
 def noise_checks(
     model: MissCNF, table: IncompleteTable, rules: FitChecks, seed: int
 ) -> list[NoiseCheck]:
-    """Returns the noise of every node in some rows, completed where they have holes.
-
-    Arguments:
-        model: The fitted model.
-        table: Its rows.
-        rules: How much is tested.
-        seed: Where randomness starts.
-    """
+    """Returns the noise of every node in some rows, completed where they have holes."""
     part = _some_rows(table, rules.noise_rows, seed)
     generator = derive_generator(seed, "report", "noise")
     plan = Plan.make(model.graph_, part.observed)
@@ -153,14 +146,7 @@ class Overimputation:
 def overimpute(
     model: MissCNF, table: IncompleteTable, rules: FitChecks, seed: int
 ) -> Overimputation | None:
-    """Hides one known value in each of some rows and draws it anew; None if too few can be.
-
-    Arguments:
-        model: The fitted model.
-        table: Its rows.
-        rules: How much is tested.
-        seed: Where randomness starts.
-    """
+    """Hides one known value in each of some rows and draws it anew; None if too few can be."""
     part = _some_rows(table, rules.hidden_rows, seed)
     part = part.select(part.observed.sum(1) >= 2)  # something must be left to draw from
     if len(part) < rules.fewest:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
@@ -25,7 +24,7 @@ from misscnf.data.table import IncompleteTable, Table
 from misscnf.errors import InputError
 from misscnf.estimators.misscnf import MissCNF
 from misscnf.identification import Report
-from misscnf.identification.words import listed, loss_sentence, percent
+from misscnf.identification.words import contradiction_sentence, listed, loss_sentence, percent
 from misscnf.options import change
 from misscnf.queries.effects import Effect
 from misscnf.report import inventory
@@ -162,11 +161,11 @@ def _render(
             "score": minus(f"{exactness.score:.3f}"),
         },
         checks={
-            "noise": _noise_lines(noise),
+            "noise": noise,
             "noise_pictures": [draw_noise(check, limits) for check in _to_draw(noise, limits)],
             "noise_sentence": noise_sentence(noise),
             "noise_rows": min(rules.noise_rows, int(table.observed.any(1).sum())),
-            "ranks": None if ranks is None else _rank_lines(ranks.columns),
+            "ranks": None if ranks is None else ranks.columns.to_dict(orient="records"),
             "ranks_picture": None if ranks is None else draw_ranks(ranks, limits),
             "ranks_sentence": rank_sentence(ranks),
             "draws": rules.draws,
@@ -196,6 +195,13 @@ def _template() -> Any:  # noqa: ANN401 - Jinja's template
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters |= {
+        "percent": percent,
+        "whole": whole,
+        "minus": minus,
+        "share": _share,
+        "finding": _finding,
+    }
     environment.globals["style"] = Markup(here.joinpath("style.css").read_text("utf-8"))
     return environment.from_string(here.joinpath("page.html").read_text("utf-8"))
 
@@ -284,18 +290,6 @@ def _holes(report: Report, limits: Limits) -> dict[str, object]:
 
 
 def _positivity(report: Report, warnings: tuple[str, ...], limits: Limits) -> dict[str, object]:
-    regions = [
-        {
-            "node": line["node"],
-            "where": line["where"],
-            "share": percent(float(line["share"])),
-            "posterior": _share(float(line["posterior share"])),
-            "counts": f"{whole(int(line['whole']))} of {whole(int(line['rows']))}",
-            "upper": percent(float(line["upper"])),
-            "flagged": bool(line["flagged"]),
-        }
-        for line in report.regions.head(limits.most_regions).to_dict(orient="records")
-    ]
     families = report.nodes[report.nodes["status"] != "covered"]
     return {
         "ok": report.ok,
@@ -305,7 +299,7 @@ def _positivity(report: Report, warnings: tuple[str, ...], limits: Limits) -> di
             report.nodes.loc[report.nodes["status"] == "covered", "node"].tolist(), 40
         ),
         "full_pattern": report.full_pattern_sentence,
-        "regions": regions,
+        "regions": report.regions.head(limits.most_regions).to_dict(orient="records"),
         "more": max(len(report.regions) - limits.most_regions, 0),
         "pictures": [draw_coverage(curve) for curve in report.curves],
         "warnings": list(warnings),
@@ -314,8 +308,8 @@ def _positivity(report: Report, warnings: tuple[str, ...], limits: Limits) -> di
     }
 
 
-def _share(share: float) -> str:
-    return "unknown" if np.isnan(share) else percent(share)
+def _share(share: float, none: str = "—") -> str:
+    return none if np.isnan(share) else percent(share)
 
 
 def _graph(
@@ -328,25 +322,13 @@ def _graph(
     }
     status = dict(zip(report.nodes["node"], report.nodes["status"], strict=True))
     lines = [
-        (
-            name,
-            ", ".join(graph.parents_of(name)) or "—",
-            percent(shares[name]),
-            status.get(name, "not needed"),
-        )
-        for name in graph.nodes
-    ]
-    contradictions = [
-        f"{line.node} and {line.other}"
-        + (f" given {', '.join(line.given)}" if line.given else "")
-        + f": independent by the graph, correlated by {line.correlation:.2f} in "
-        f"{plural(line.rows, 'row')}"
-        for line in report.contradictions
+        (name, ", ".join(parents) or "—", percent(shares[name]), status.get(name, "not needed"))
+        for name, parents in graph.to_dict().items()
     ]
     return {
         "picture": draw_graph(graph, shares, set(report.uncovered), asked),
         "families": lines,
-        "contradictions": contradictions,
+        "contradictions": [contradiction_sentence(line) for line in report.contradictions],
         "tested": report.independences_tested,
     }
 
@@ -356,20 +338,6 @@ def _to_draw(noise: list[NoiseCheck], limits: Limits) -> list[NoiseCheck]:
     if len(noise) <= limits.most_noise:
         return noise
     return sorted(noise, key=lambda check: check.ok)[: limits.most_noise]
-
-
-def _noise_lines(noise: list[NoiseCheck]) -> list[dict[str, object]]:
-    return [
-        {
-            "node": check.node,
-            "shown": percent(check.shown),
-            "mean": minus(f"{check.noise.mean():.2f}"),
-            "spread": f"{check.noise.std():.2f}",
-            "finding": _finding(check),
-            "ok": check.ok,
-        }
-        for check in noise
-    ]
 
 
 def _finding(check: NoiseCheck) -> str:
@@ -383,16 +351,3 @@ def _finding(check: NoiseCheck) -> str:
 
 def _chance(p_value: float) -> str:
     return "below 0.0001" if p_value < 1e-4 else f"= {p_value:.4f}"
-
-
-def _rank_lines(columns: pd.DataFrame) -> list[dict[str, object]]:
-    return [
-        {
-            "column": line["column"],
-            "values": whole(int(line["values"])),
-            "half": percent(float(line["within 50"])) if line["values"] else "—",
-            "most": percent(float(line["within 90"])) if line["values"] else "—",
-            "ok": bool(line["ok"]),
-        }
-        for line in columns.to_dict(orient="records")
-    ]

@@ -61,12 +61,7 @@ class Image:
 
 @contextmanager
 def new_figure(width: float, height: float) -> Iterator[Figure]:
-    """Gives an empty figure in the report's style; `image` turns it into an image, inside.
-
-    Arguments:
-        width: Inches.
-        height: Inches.
-    """
+    """Gives an empty figure in the report's style; `image` turns it into an image, inside."""
     with mpl.rc_context(STYLE.rc()):
         yield Figure(figsize=(width, height), layout="constrained")
 
@@ -95,12 +90,7 @@ def short(name: str, most: int) -> str:
 
 
 def draw_forest(lines: Sequence[Line], unit: str) -> Image:
-    """Draws effects with their intervals, one below the other.
-
-    Arguments:
-        lines: The effects.
-        unit: What their numbers are of.
-    """
+    """Draws effects with their intervals, one below the other."""
     places, headings = _places(lines)
     rows = (max(places) if places else 0) + 1
     numbers = [_told(line.answer, spread_of(lines[0].answer)) for line in lines]

@@ -46,16 +46,7 @@ def verdicts(
     ranks: Overimputation | None,
     exactness: Integrals,
 ) -> list[Verdict]:
-    """Returns what speaks for and against the answer.
-
-    Arguments:
-        model: The fitted model.
-        answer: The effect that opens the report, if one was asked for.
-        fitted: The positivity report.
-        noise: The noise of each node.
-        ranks: Known values among draws of themselves.
-        exactness: How sharp the integrals are.
-    """
+    """Returns what speaks for and against the answer."""
     lines = [
         Verdict(
             "open",
@@ -131,7 +122,8 @@ def _support(fitted: FittedReport) -> Verdict:
         "careful",
         "Extrapolation",
         f"What is compared leads to values that few or no rows show: for {worst['node']} in "
-        f"{percent(float(worst['share outside']))} of cases (1 % is usual).",
+        f"{percent(float(worst['share outside']))} of cases "
+        f"({percent(fitted.report.settings.support.usual)} is usual).",
         "positivity",
     )
 

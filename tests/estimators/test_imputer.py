@@ -14,7 +14,6 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import estimator_checks
 
 from misscnf import InputError, MissCNF, MissCNFImputer
-from misscnf.estimators import imputer as imputer_module
 
 
 def table(rows=300, seed=0):
@@ -136,7 +135,7 @@ def test_large_tables_are_drawn_in_parts_with_noise_of_their_own(monkeypatch):
     df = table()
     imputer = MissCNFImputer().fit(df)
     copies = pd.concat([df.iloc[[0]].assign(y=np.nan)] * 40)
-    monkeypatch.setattr(imputer_module, "CELLS_AT_ONCE", 3000)  # 10 rows of 3 cells, 100 draws
+    monkeypatch.setattr(MissCNFImputer, "_cells_at_once", 3000)  # 10 rows of 3 cells, 100 draws
     found = imputer.transform(copies)["y"]
     assert found.nunique() == 40
     assert found.std() < 0.3  # a 10th of the conditional spread of about 1
