@@ -7,8 +7,8 @@ import statsmodels.api as sm
 import torch
 from oracles import gaussian_total
 
-from misscnf.data.rows import MemoryRows
 from misscnf import MissCNF
+from misscnf.data.rows import MemoryRows
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.replicates import bootstrap_weights, replicate_fit

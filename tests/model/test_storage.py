@@ -12,10 +12,10 @@ from misscnf.mechanisms import Shape
 
 SHAPES = {
     "linear": ("linear", {}),
-    "network": ("auto", {"epochs": 2, "shape": Shape(hidden=(8,)), "compare_linear": False}),
+    "network": ("auto", {"epochs": 2, "shape": Shape(hidden=(8,)), "selection.compare": False}),
     "spline": (
         "auto",
-        {"epochs": 2, "shape": Shape("spline", (8,), (8,)), "compare_linear": False},
+        {"epochs": 2, "shape": Shape("spline", (8,), (8,)), "selection.compare": False},
     ),
     "paper": ("paper", {"epochs": 2}),
 }
