@@ -5,7 +5,6 @@ by one draw of a linear regression, is known in closed form on the colliders; so
 from the truth. Nothing of ours but the equations of the worlds enters the expected value.
 """
 
-
 import pytest
 from closed_forms import kl_after_mean, kl_after_mice
 from misscnf_study.data import make_data

@@ -4,7 +4,7 @@ import pytest
 import torch
 from oracles import gaussian_total
 
-from misscnf.data.domains import Binary
+from misscnf.data.domains import CONTINUOUS, Binary
 from misscnf.data.rows import MemoryRows
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions

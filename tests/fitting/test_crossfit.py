@@ -1,13 +1,13 @@
 """Which nodes earn a network: curves do, lines do not; who judges a row did not see it."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-import misscnf.fitting.select.crossfit as crossfit_home
 from misscnf import MissCNF
 from misscnf.data.rows import MemoryRows
 from misscnf.draws import derive_generator
@@ -137,15 +137,17 @@ def test_lines_stay_lines():
     assert found < 10
 
 
-def test_long_tables_are_judged_by_some_of_their_rows(monkeypatch):
+def test_long_tables_are_judged_by_some_of_their_rows():
     values = torch.arange(500.0)[:, None].expand(500, 3)
-    rows = values, torch.ones_like(values, dtype=torch.bool)
-    assert some_rows(rows, seed=0) is rows
-    monkeypatch.setattr(crossfit_home, "MOST_ROWS", 100)
-    some, observed = some_rows(rows, seed=0)
+    rows = MemoryRows(values, torch.ones_like(values, dtype=torch.bool))
+    assert some_rows(rows, SETTINGS.selection, seed=0) is rows
+    found = some_rows(rows, replace(SETTINGS.selection, most_rows=100), seed=0)
+    assert len(found) == 100
+    some, observed = found.take(torch.arange(100))
     assert some.shape == observed.shape == (100, 3)
     assert len(some[:, 0].unique()) == 100
-    fitted = MissCNF(GRAPH, settings={"epochs": 8}, progress=False).fit(table())
+    settings = {"epochs": 8, "selection.most_rows": 100}
+    fitted = MissCNF(GRAPH, settings=settings, progress=False).fit(table())
     assert set(fitted.comparison_["nodes"]) == {"b", "c", "d"}
 
 

@@ -10,7 +10,7 @@ from misscnf.data.domains import CONTINUOUS, Binary
 from misscnf.data.rows import MemoryRows
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.fit import Fitted
-from misscnf.fitting.select.forms import SCALE_HIDDEN, Form, build_model, choose_noise
+from misscnf.fitting.select.forms import Form, build_model, choose_noise
 from misscnf.fitting.select.noise import noise_p_values
 from misscnf.fitting.settings import Shape, preset_settings
 from misscnf.graph import CausalGraph
@@ -43,12 +43,12 @@ def model():
     [
         (Form(), "line", Gaussian(1)),
         (Form(mean=True), "network", Gaussian(1, (8,))),
-        (Form(scale=True), "line, network scale", Gaussian(1, (), SCALE_HIDDEN)),
+        (Form(scale=True), "line, network scale", Gaussian(1, (), (32, 32))),
         (Form(mean=True, noise=True), "network, spline noise", Spline(1, (8,))),
     ],
 )
-def test_a_rung_is_a_shape_with_a_name(form, name, made):
-    found = form.shape(FULL).build([CONTINUOUS])
+def test_a_form_is_a_shape_with_a_name(form, name, made):
+    found = form.shape(FULL, (32, 32)).build([CONTINUOUS])
     assert form.name == name
     assert type(found) is type(made)
     assert found.spec() == made.spec()
@@ -167,8 +167,8 @@ def test_epochs_of_both_trainings_are_counted_on(model):
     assert epochs == sorted(set(epochs))
 
 
-def test_linear_means_no_rung_at_all():
-    assert Fitted(None, [], (Form(), Form())).chosen == "linear"
-    assert Fitted(None, [], (Form(), Form(noise=True))).chosen == "network"
-    assert Fitted(None, [], (Form(), Form(curve=(7, 1, 4)))).chosen == "curve"
-    assert Fitted(None, [], (Form(mean=True), Form(curve=(7, 1, 4)))).chosen == "network"
+def test_linear_means_no_richer_form_at_all():
+    assert Fitted(None, None, [], (Form(), Form())).chosen == "linear"
+    assert Fitted(None, None, [], (Form(), Form(noise=True))).chosen == "network"
+    assert Fitted(None, None, [], (Form(), Form(curve=(7, 1, 4)))).chosen == "curve"
+    assert Fitted(None, None, [], (Form(mean=True), Form(curve=(7, 1, 4)))).chosen == "network"

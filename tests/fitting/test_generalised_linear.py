@@ -11,7 +11,8 @@ from mixed_models import MIXED, generator, mixed_model, rows_of
 from scipy import optimize, special, stats
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 
-from misscnf.data.domains import CONTINUOUS, Domain
+from misscnf.data import domains as kinds
+from misscnf.data.domains import CONTINUOUS
 from misscnf.data.rows import MemoryRows
 from misscnf.fitting.solve import generalised_linear as line_module
 from misscnf.fitting.solve.generalised_linear import fit_linear
@@ -25,21 +26,18 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 def domains_of(graph, values, observed):
     """Domains by the names of nodes, with the location and scale of what is seen."""
-    kinds = {"x": "continuous", "b": "binary", "o": "ordinal", "k": "categorical", "n": "count"}
-    levels = {"b": 2, "o": 3, "k": 3}
     made = []
     for i, name in enumerate(graph.nodes):
         seen = values[observed[:, i], i]
-        location, scale = (0.0, 1.0) if name[0] == "x" else (seen.mean(), seen.std())
-        made.append(
-            Domain(
-                kinds[name[0]],
-                levels.get(name[0]),
-                float(location),
-                float(scale),
-                has_zero=name[0] == "n" and bool((seen == 0).any()),
-            )
-        )
+        unit = float(seen.mean()), float(seen.std())
+        domain = {
+            "x": CONTINUOUS,
+            "b": kinds.Binary(*unit),
+            "o": kinds.Ordinal(*unit, levels=3),
+            "k": kinds.Categorical(3),
+            "n": kinds.Count(*unit, has_zero=bool((seen == 0).any())),
+        }
+        made.append(domain[name[0]])
     return made
 
 

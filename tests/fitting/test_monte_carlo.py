@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 import torch
-from misscnf.fitting.solve.design import coefficients_of
 from torch import nn
 
-import misscnf.fitting.solve.monte_carlo as settle_home
+import misscnf.fitting.solve.monte_carlo as home
 from misscnf.data.domains import CONTINUOUS, Binary
 from misscnf.data.rows import MemoryRows
 from misscnf.draws import derive_generator
+from misscnf.errors import FitError
 from misscnf.fitting.completions import Completions
-from misscnf.fitting.settings import Settings
+from misscnf.fitting.settings import Curves, Settings
 from misscnf.fitting.smooth.basis import find_basis, fit_curve
 from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
@@ -24,6 +24,7 @@ from misscnf.mechanisms import Gaussian
 from misscnf.model import StructuralModel, Structure
 
 GRAPH = CausalGraph.read("a -> b; b -> c")
+STRUCTURE = Structure.of(GRAPH, [CONTINUOUS] * 3)
 
 
 def table(form, rows=1500, lost=0.4, seed=0):
@@ -49,7 +50,8 @@ def bent(rows):
     line = fit_linear(STRUCTURE, MemoryRows(*rows)).model
     shown = rows[1][:, :2].all(1)
     x, y = rows[0][shown, :1], rows[0][shown, 1]
-    basis = find_basis(x, y, len(rows[0]), int(rows[1][:, 1].sum()), torch.Generator())
+    seen = int(rows[1][:, 1].sum())
+    basis = find_basis(x, y, len(rows[0]), seen, torch.Generator(), Curves())
     curve = fit_curve(basis, (CONTINUOUS,), x, y)
     return StructuralModel(GRAPH, [line.mechanism(0), curve, line.mechanism(2)])
 
@@ -99,11 +101,10 @@ def _slope(model, rows):
     """√(gᵀ A⁻¹ g) of the gradient g of likelihood and prior and the information A."""
     completions = Completions.draw(model, MemoryRows(*rows), 512, derive_generator(1, "slope"))
     information = measure_information(model, completions)
-    gradient, matrix = information.scores.sum(0), information.matrix.clone()
-    curve = model.mechanism(1).mean.curve
-    places = [i for i, name in enumerate(information.names) if "curve" in name]
-    gradient[places] -= (curve.prior_precision * curve.weight[0]).detach()
-    matrix[places, places] += curve.prior_precision
+    precision = information.prior_precision
+    weights = nn.utils.parameters_to_vector(model.parameters())
+    gradient = information.scores.sum(0) - precision * weights.detach()
+    matrix = information.matrix + precision.diag()
     return float((gradient @ torch.linalg.solve(matrix, gradient)).sqrt())
 
 
@@ -146,7 +147,7 @@ def test_a_scale_network_weighs_the_rows_of_its_mean_and_stays():
     assert float(deviation.max() / deviation.min()) > 3  # so that weights matter
     design = torch.stack([torch.ones_like(a), a], 1) / deviation[:, None]
     best = torch.linalg.lstsq(design, (b / deviation)[:, None]).solution[:, 0]
-    assert coefficients_of(law.mean).tolist() == pytest.approx(best.tolist(), abs=1e-6)
+    assert law.linear_mean().coefficients.tolist() == pytest.approx(best.tolist(), abs=1e-6)
 
 
 def test_same_seed_same_bits_and_who_looks_on_sees_every_round():
@@ -186,7 +187,10 @@ def test_a_node_that_its_parent_decides_stays_within_numbers():
 
 
 def test_what_leaves_the_numbers_behind_leaves_the_model_alone(monkeypatch):
-    monkeypatch.setattr(settle_home, "_maximise_completions", lambda families, laws: float("nan"))
+    def fail(*_):
+        raise FitError("no likelihood at the start")
+
+    monkeypatch.setattr(home, "_maximise_completions", fail)
     rows = table(np.square)
     model, untouched = bent(rows), bent(rows)
     maximise_monte_carlo(model, MemoryRows(*rows), Settings(), 0)

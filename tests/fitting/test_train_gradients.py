@@ -15,8 +15,8 @@ from misscnf.fitting.train.objective import (
 )
 from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Plan
-from misscnf.inference.integrals import Effort, integrate
-from misscnf.inference.likelihood import ALGORITHM_1, free_log_prob
+from misscnf.inference.integrals import ALGORITHM_1, Effort, integrate
+from misscnf.inference.likelihood import free_log_prob
 from misscnf.mechanisms import Shape
 from misscnf.model.structure import Structure
 

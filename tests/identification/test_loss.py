@@ -6,12 +6,15 @@ import pytest
 import torch
 from simulated import mcar_normal_table
 
-from misscnf.fitting.solve.linear import fit_linear
+from misscnf.data.domains import CONTINUOUS
+from misscnf.data.rows import MemoryRows
+from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.graph import CausalGraph
 from misscnf.identification import check
 from misscnf.identification.families import find_patterns
 from misscnf.identification.little import PatternMoments, em_moments, little_test
 from misscnf.identification.loss import fit_logistic, holm, likelihood_ratio_test
+from misscnf.model import Structure
 
 HOLE = float("nan")
 
@@ -62,10 +65,12 @@ def test_em_finds_the_moments_that_maximise_the_likelihood():
     assert converged
     graph = CausalGraph.read("a -> b; a -> c; b -> c")
     filled = torch.from_numpy(np.nan_to_num(values))
-    fit = fit_linear(graph, filled, torch.from_numpy(~np.isnan(values)))
-    assert mean[0] == pytest.approx(fit.intercepts[0], abs=1e-4)
-    assert covariance[0, 0] == pytest.approx(fit.scales[0] ** 2, abs=1e-4)
-    assert covariance[0, 1] / covariance[0, 0] == pytest.approx(fit.weights[1][0], abs=1e-4)
+    rows = MemoryRows(filled, torch.from_numpy(~np.isnan(values)))
+    fit = fit_linear(Structure.of(graph, [CONTINUOUS] * 3), rows)
+    first, second, _ = fit.model.requires_grad_(requires_grad=False).linear_forms()
+    assert mean[0] == pytest.approx(float(first.intercept), abs=1e-4)
+    assert covariance[0, 0] == pytest.approx(float(first.scale) ** 2, abs=1e-4)
+    assert covariance[0, 1] / covariance[0, 0] == pytest.approx(float(second.weights), abs=1e-4)
 
 
 # Logistic regression
