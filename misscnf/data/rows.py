@@ -14,7 +14,10 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-__all__ = ["Batch", "RowSource", "MemoryRows", "SelectedRows", "JoinedRows"]
+__all__ = ["ROWS_AT_ONCE", "Batch", "RowSource", "MemoryRows", "SelectedRows", "JoinedRows"]
+
+ROWS_AT_ONCE = 65_536
+"""Rows of a batch, unless somebody asks for fewer: it bounds the memory of a pass."""
 
 
 class Batch(NamedTuple):
@@ -38,7 +41,7 @@ class RowSource(Protocol):
     def take(self, rows: Tensor) -> Batch:
         """Returns the rows of these numbers, in their order."""
 
-    def batches(self, size: int) -> Iterator[Batch]:
+    def batches(self, size: int = ROWS_AT_ONCE) -> Iterator[Batch]:
         """Yields all rows in order, so many at a time; the last batch may be shorter."""
 
 
@@ -63,7 +66,7 @@ class MemoryRows:
         """Returns the rows of these numbers."""
         return _batch(self.values[rows], self.observed[rows])
 
-    def batches(self, size: int) -> Iterator[Batch]:
+    def batches(self, size: int = ROWS_AT_ONCE) -> Iterator[Batch]:
         """Yields all rows in order."""
         pairs = zip(self.values.split(size), self.observed.split(size), strict=True)
         return (_batch(*pair) for pair in pairs)
@@ -89,7 +92,7 @@ class SelectedRows:
         """Returns the rows of these numbers."""
         return self.source.take(self.rows[rows])
 
-    def batches(self, size: int) -> Iterator[Batch]:
+    def batches(self, size: int = ROWS_AT_ONCE) -> Iterator[Batch]:
         """Yields all rows in order."""
         return (self.source.take(part) for part in self.rows.split(size))
 
@@ -116,7 +119,7 @@ class JoinedRows:
         order = torch.argsort(torch.argsort(later, stable=True))
         return Batch(*(torch.cat(pair)[order] for pair in zip(*parts, strict=True)))
 
-    def batches(self, size: int) -> Iterator[Batch]:
+    def batches(self, size: int = ROWS_AT_ONCE) -> Iterator[Batch]:
         """Yields all rows in order."""
         return (self.take(part) for part in torch.arange(len(self)).split(size))
 

@@ -32,7 +32,6 @@ LogFactor = Callable[[int, Tensor, Tensor], Tensor | None]
 """(node, own (n,), parents (n, p)) → log φ of B sets of parameters, (B, n); None where the node is
 as the fit has it."""
 
-ROWS_AT_ONCE = 1024
 MOST_COMPARED = 64
 """With more completions, comparing all pairs of them costs more than it spares."""
 
@@ -134,8 +133,9 @@ class Completions:
         """
         plan, effort = Plan.of(model.graph, rows), effort or Efforts().completions
         completed = torch.empty(count, len(rows), rows.columns, dtype=torch.float64)
-        numbers = torch.arange(len(rows)).split(ROWS_AT_ONCE)
-        for mine, batch in zip(numbers, rows.batches(ROWS_AT_ONCE), strict=True):
+        size = effort.rows_at_once
+        numbers = torch.arange(len(rows)).split(size)
+        for mine, batch in zip(numbers, rows.batches(size), strict=True):
             completed[:, mine] = batch.values
             components = plan.select(mine).components()
             for integral in integrate(model, batch.values, components, effort, generator):

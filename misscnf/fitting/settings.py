@@ -230,6 +230,13 @@ class Replication:
     """Completions of a row behind replicates of lines and curves."""
     held_out: float = 0.1
     """The share of rows that choose the epoch of a replicate."""
+    units: int = 10_000
+    """Units by which a replicate answers: they are those of the fit, so that few show the
+    spread."""
+    fewest: int = 5
+    """Replicates that an interval needs."""
+    fewest_in_group: int = 1000
+    """Units of a group below which its answer has a note."""
     steps_an_epoch: int = 8
     """Half as many as in the fit: a stacked step costs much, however few its rows."""
     prior_spread: float = 10.0

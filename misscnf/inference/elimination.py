@@ -31,8 +31,6 @@ from misscnf.graph import CausalGraph
 
 __all__ = ["Plan", "Components"]
 
-ROWS_AT_ONCE = 65536
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -74,7 +72,7 @@ class Plan:
     @staticmethod
     def of(graph: CausalGraph, rows: RowSource, *, joint: bool = False) -> Plan:
         """Plans the rows of a source, of which it only keeps the packed patterns of holes."""
-        observed = (batch.observed for batch in rows.batches(ROWS_AT_ONCE))
+        observed = (batch.observed for batch in rows.batches())
         return Plan._of_patterns(graph, *_distinct_rows(observed), frozenset(), joint=joint)
 
     @staticmethod

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Affine"]
 
-LOG_SLOPE = math.log(1e3)
-
 
 class Affine(Mechanism, name="affine"):
     """u = μ(x_pa) + exp(s(x_pa)) x with u ~ N(0, 1).
@@ -54,7 +52,7 @@ class Affine(Mechanism, name="affine"):
     def shift_and_log_slope(self, parents: Tensor) -> tuple[Tensor, Tensor]:
         """Returns μ(x_pa) and s(x_pa)."""
         shift, log_slope = self.conditioner(parents).unbind(-1)
-        return shift, soft_bound(log_slope, LOG_SLOPE)
+        return shift, soft_bound(log_slope, math.log(1e3))
 
     def log_prob(self, x: Tensor, parents: Tensor) -> Tensor:
         """Returns log N(u; 0, 1) + s."""

@@ -43,12 +43,10 @@ Growth = Literal["network", "curve", "scale", "spline"]
 """What a mechanism may grow into: a network or a curve of its mean (or logits), a network of its
 scale, a spline of its noise."""
 
-HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
-
 
 def standard_normal_log_prob(u: Tensor) -> Tensor:
     """Log-density of N(0, 1)."""
-    return -0.5 * u * u - HALF_LOG_TWO_PI
+    return -0.5 * u * u - 0.5 * math.log(2.0 * math.pi)
 
 
 class LinearForm(NamedTuple):

@@ -32,16 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["InverseCount", "Count"]
 
-LEAST_DISPERSION = 1e-6
-"""Below this a negative binomial law is a Poisson law to six digits, and log Γ loses digits."""
-LARGEST_LOG_MEAN = 14.0
-"""A network's log-mean bends at 10 and ends at 14, so that far out a count is not infinite."""
-SOFTNESS = 10.0
-LARGEST_LINE = 21.0
-"""A line's log-mean ends here, at 1.3e9: beyond, neighbouring counts cannot be told apart."""
-DOUBLINGS = 48
-"""Counts are searched up to 2^48, beyond which they are not exact."""
-
 
 class InverseCount(Mechanism):
     """The quantile of a count. Abstract: `log_mean` and `log_dispersion` give its law."""
@@ -164,7 +154,7 @@ class _Law(NamedTuple):
 
     def _bisect(self, mass: np.ndarray, upper: np.ndarray) -> np.ndarray:
         low, high = np.full_like(self.mean, -1.0), np.ones_like(self.mean)
-        for _ in range(DOUBLINGS):
+        for _ in range(48):  # beyond 2^48 counts are not exact
             short = ~self._reaches(high, mass, upper)
             if not short.any():
                 break
@@ -187,6 +177,12 @@ class Count(InverseCount, name="count", serves=("count",)):
     """
 
     growths: ClassVar[frozenset[Growth]] = frozenset(["network"])
+    least_dispersion: ClassVar[float] = 1e-6
+    """Below, a negative binomial law is a Poisson law to six digits, and log Γ loses digits."""
+    log_mean_ends: ClassVar[tuple[float, float]] = (10.0, 14.0)
+    """Where a network's log-mean begins to flatten, and its end: far out, no count is infinite."""
+    line_end: ClassVar[float] = 21.0
+    """Where a line's log-mean ends, at 1.3e9: beyond, neighbouring counts look alike."""
 
     def __init__(
         self,
@@ -212,16 +208,16 @@ class Count(InverseCount, name="count", serves=("count",)):
         """Returns the line or the network."""
         log_mean = self.location(parents)[..., 0]
         if not self.location.hidden:
-            return log_mean.clamp(max=LARGEST_LINE)
-        over = (log_mean - SOFTNESS).clamp(min=0.0)
-        room = LARGEST_LOG_MEAN - SOFTNESS
-        return log_mean.clamp(max=SOFTNESS) + room * torch.tanh(over / room)
+            return log_mean.clamp(max=self.line_end)
+        flat, end = self.log_mean_ends
+        over, room = (log_mean - flat).clamp(min=0.0), end - flat
+        return log_mean.clamp(max=flat) + room * torch.tanh(over / room)
 
     def log_dispersion(self, parents: Tensor) -> Tensor | None:
         """Returns the constant, never quite zero."""
         if self.dispersion is None:
             return None
-        least = self.dispersion.new_tensor(math.log(LEAST_DISPERSION))
+        least = self.dispersion.new_tensor(math.log(self.least_dispersion))
         return torch.logaddexp(self.dispersion, least)
 
     def initialise(self, generator: torch.Generator) -> None:

@@ -17,9 +17,6 @@ from misscnf.draws import uniform_numbers
 
 __all__ = ["interior_uniform", "noise_between"]
 
-MARGIN = 1e-9
-"""Share of the mass at each end that no draw comes from."""
-
 
 def interior_uniform(
     shape: Sequence[int], generator: torch.Generator | None, like: Tensor
@@ -27,7 +24,8 @@ def interior_uniform(
     """Returns uniform numbers off the ends, where rounding would make the neighbouring value."""
     if generator is None:
         raise ValueError("the noise of a discrete value is drawn: abduct needs a generator")
-    return MARGIN + (1.0 - 2.0 * MARGIN) * uniform_numbers(shape, generator, like)
+    margin = 1e-9  # share of the mass at each end that no draw comes from
+    return margin + (1.0 - 2.0 * margin) * uniform_numbers(shape, generator, like)
 
 
 def noise_between(

@@ -41,12 +41,6 @@ __all__ = ["EffectMixin", "Asked", "Cache", "check_count"]
 
 logger = logging.getLogger("misscnf")
 
-UNITS_OF_REPLICATES = 10_000
-"""Replicates share their units with the fit, so that few of them show the spread."""
-FEWEST_IN_GROUP = 1000
-"""Units of a group below which its answer has a note."""
-FEWEST_REPLICATES = 5
-
 
 @dataclass
 class Asked:
@@ -213,7 +207,7 @@ class EffectMixin:
         others = self._replicates(interval, data, replicates)
         noise = self._noise(draws, seed, "effect")
         for asked in (self._cache.fit, *others):
-            own = noise if asked is self._cache.fit else noise[:UNITS_OF_REPLICATES]
+            own = noise if asked is self._cache.fit else noise[: self.settings_.replicates.units]
             yield asked.model, (own, asked.natural(own, seed))
 
     def _replicates(
@@ -225,7 +219,7 @@ class EffectMixin:
         if not isinstance(interval, int | float) or not 0.0 < interval < 1.0:
             raise InputError(f"interval is a level between 0 and 1, such as 0.95; got {interval}.")
         if count is not None:
-            check_count("replicates", count, least=FEWEST_REPLICATES)
+            check_count("replicates", count, least=self.settings_.replicates.fewest)
         table = self._table_of_fit(data)
         key = f"{count} {table.digest}"
         kept = self._cache.replicates
@@ -311,6 +305,7 @@ class _Question:
         seed: int,
     ) -> None:
         self.graph, self.schema = asked._graph(), asked.schema_
+        self.fewest = asked.settings_.replicates.fewest_in_group
         self.node = self.graph.index(outcome)
         self.interventions, self.event, self.seed = arms, event, seed
         self.group = Group(self.graph, self.schema, where, taken)
@@ -363,7 +358,7 @@ class _Question:
         """Compares two arms."""
         first, second = arms
         words = self.group.words
-        if len(first) < FEWEST_IN_GROUP and words is not None:
+        if len(first) < self.fewest and words is not None:
             notes += (f"only {len(first)} units are in the group ({words}).",)
         column = self.schema.columns[self.node]
         return contrast(column, do, versus or {}, (first, second), self.event, notes, words)

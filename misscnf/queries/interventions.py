@@ -210,7 +210,8 @@ class _Reader:
             parameters = list(inspect.signature(function).parameters.values())
         except (TypeError, ValueError):  # some of numpy's functions do not say
             return (self.node,), []
-        wanted = [p for p in parameters if p.default is p.empty and p.kind not in _REST]
+        rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        wanted = [p for p in parameters if p.default is p.empty and p.kind not in rest]
         named = [p.name for p in wanted if p.kind is not inspect.Parameter.POSITIONAL_ONLY]
         if len(wanted) == 1 and (not named or named[0] not in self.graph.nodes):
             return (self.node,), named if wanted[0].kind is inspect.Parameter.KEYWORD_ONLY else []
@@ -230,7 +231,6 @@ class _Reader:
             ) from error
 
 
-_REST = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 class _Law:

@@ -32,8 +32,6 @@ from misscnf.model import StructuralModel, Structure
 
 __all__ = ["choose_curves", "reselect_curve"]
 
-ROWS_AT_ONCE = 65_536
-
 
 @dataclass(frozen=True)
 class _Family:
@@ -53,7 +51,7 @@ class _Family:
         """Cuts a family out of a table; nodes that share a mechanism stand below one another."""
         graph, nodes = structure.graph, structure.blocks[block]
         found, shown = [], 0
-        for batch in rows.batches(ROWS_AT_ONCE):
+        for batch in rows.batches():
             for node in nodes:
                 family = [*graph.parents[node], node]
                 found.append(batch.values[batch.observed[:, family].all(1)][:, family])

@@ -37,8 +37,6 @@ from misscnf.model import StructuralModel, Structure
 
 __all__ = ["fit_linear"]
 
-ROWS_AT_ONCE = 4096
-
 
 def fit_linear(
     structure: Structure,
@@ -83,7 +81,7 @@ def _fit_block(
     families = [[node, *structure.graph.parents[node]] for node in structure.blocks[block]]
     count = sum(
         int(batch.observed[:, family].all(1).sum())
-        for batch in rows.batches(ROWS_AT_ONCE)
+        for batch in rows.batches()
         for family in families
     )
     if not count:
@@ -92,7 +90,7 @@ def _fit_block(
 
     def log_likelihood() -> float:
         total = 0.0
-        for batch in rows.batches(ROWS_AT_ONCE):
+        for batch in rows.batches():
             for family in families:
                 shown = batch.values[batch.observed[:, family].all(1)][:, family]
                 log_prob = mechanism.log_prob(shown[:, 0], shown[:, 1:]).sum() / count
@@ -126,7 +124,7 @@ def _log_likelihood(model: StructuralModel, rows: RowSource, plan: Plan, effort:
     """
     total, first = 0.0, 0
     generator = derive_generator(0, "line")
-    for batch in rows.batches(ROWS_AT_ONCE):
+    for batch in rows.batches(effort.rows_at_once):
         x = batch.values
         part = plan.select(torch.arange(first, first + len(x)))
         first += len(x)

@@ -30,7 +30,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from misscnf.data.rows import RowSource
+from misscnf.data.rows import ROWS_AT_ONCE, RowSource
 from misscnf.draws import derive_generator
 from misscnf.errors import FitError
 from misscnf.fitting.completions import Cells, Completions, Families
@@ -45,7 +45,6 @@ __all__ = ["maximise_monte_carlo"]
 
 logger = logging.getLogger("misscnf")
 
-ROWS_AT_ONCE = 65_536
 RIDGE = 1e-9
 """Of what all rows say of a coefficient, against rounding."""
 

@@ -37,8 +37,6 @@ from misscnf.model import StructuralModel
 
 __all__ = ["one_step_replicates", "Information", "measure_information", "moved"]
 
-ROWS_AT_ONCE = 1024
-
 
 @dataclass(frozen=True)
 class Information:
@@ -141,7 +139,7 @@ def measure_information(
     matrix = torch.zeros(size, size, dtype=torch.float64)
     scores = []
     by_node = [blocks[block] for block in model.block_of]
-    for rows in torch.arange(len(completions)).split(ROWS_AT_ONCE):
+    for rows in torch.arange(len(completions)).split(1024):
         score, part = _information_of(by_node, completions, rows, size)
         scores.append(score)
         matrix += part

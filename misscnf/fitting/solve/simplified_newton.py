@@ -24,8 +24,6 @@ from misscnf.model import StructuralModel
 
 __all__ = ["maximise_lines"]
 
-ROWS_AT_ONCE = 4096
-
 
 def maximise_lines(
     line: StructuralModel,
@@ -68,7 +66,7 @@ def _value_and_gradient(
     ensemble = Ensemble(models)
     log_factor = ensemble.log_factor(ensemble.parameters)
     value = weights.new_zeros(len(models))
-    for rows in torch.arange(len(completions)).split(ROWS_AT_ONCE):
+    for rows in torch.arange(len(completions)).split(4096):
         part = (weights[:, rows] * completions.log_prob(rows, log_factor)).sum(1)
         part.sum().backward()
         value += part.detach()

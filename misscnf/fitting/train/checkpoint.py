@@ -23,15 +23,13 @@ from misscnf.errors import InputError
 
 __all__ = ["Checkpoint", "fingerprint"]
 
-ROWS_AT_ONCE = 65536
-
 
 def fingerprint(description: Mapping[str, Any], *sources: RowSource | None) -> str:
     """Returns a digest of what a fit depends on: a description, and all rows."""
     hasher = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
     for source in sources:
         hasher.update(b"none" if source is None else f"{len(source)} {source.columns}".encode())
-        for batch in () if source is None else source.batches(ROWS_AT_ONCE):
+        for batch in () if source is None else source.batches():
             for tensor in batch:
                 hasher.update(tensor.cpu().numpy().tobytes())
     return hasher.hexdigest()

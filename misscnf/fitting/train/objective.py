@@ -42,8 +42,6 @@ from misscnf.model import StructuralModel
 __all__ = ["Objective", "ObservedLikelihood", "StepReport"]
 __all__ += ["fisher_gradient", "pathwise_gradient", "complete_family_gradient"]
 
-ROWS_AT_ONCE = 4096
-
 
 @dataclass(frozen=True)
 class StepReport:
@@ -183,10 +181,11 @@ class ObservedLikelihood(Objective):
         self._load(parameters)
         (held_out, plan), found, start = self.judges, [], 0
         generator = derive_generator(self.seed, "validate", device=self.like.device)
-        for batch in held_out.batches(ROWS_AT_ONCE):
+        effort = self.integration.validation
+        for batch in held_out.batches(effort.rows_at_once):
             values = self._numbers(batch.values)
             rows = torch.arange(start, start + len(values), device=values.device)
-            effort, part = self.integration.validation, plan.select(rows)
+            part = plan.select(rows)
             found.append(observed_log_prob(self.model, values, part, generator, effort).log_prob)
             start += len(values)
         self._load(now)

@@ -28,7 +28,6 @@ from misscnf.model import StructuralModel
 
 __all__ = ["GaussianIntegral", "closed_form"]
 
-LOG_TWO_PI = math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
@@ -112,12 +111,13 @@ def _integral(model: StructuralModel, values: Tensor, components: Components) ->
         scale = form.scale.to(values)
         precision = precision.index_add(0, component, a[:, :, None] * a[:, None, :] / scale**2)
         shift = shift.index_add(0, component, a * t[:, None] / scale**2)
-        cost = t**2 / scale**2 + 2.0 * torch.log(scale) + LOG_TWO_PI
+        cost = t**2 / scale**2 + 2.0 * torch.log(scale) + math.log(2.0 * math.pi)
         constant = constant.index_add(0, component, cost)
     root = torch.linalg.cholesky(precision)
     mean = torch.cholesky_solve(shift[..., None], root)[..., 0]
     log_det = 2.0 * root.diagonal(dim1=1, dim2=2).log().sum(1)
-    integral = 0.5 * (c.size * LOG_TWO_PI - log_det + (shift * mean).sum(1) - constant)
+    constant = constant - c.size * math.log(2.0 * math.pi)
+    integral = 0.5 * (-log_det + (shift * mean).sum(1) - constant)
     return GaussianIntegral(components, slot, mean, root, integral)
 
 
