@@ -114,7 +114,7 @@ class Selection:
     """Steps of training in a comparison: enough to tell a nonlinear mean from a line."""
     noise_steps: int = 120
     """Steps in a comparison of noise: the law of one number is learned sooner."""
-    batch: int = 1024
+    comparison_batch: int = 1024
     """Rows in a step of a comparison."""
     hidden: tuple[int, ...] = (32, 32, 32)
     """Hidden widths of the networks that are compared; those that are kept may be larger."""

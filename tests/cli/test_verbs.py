@@ -43,7 +43,7 @@ def test_the_list_of_verbs_fits_a_screen(call):
     text = done(call("--help")).stdout
     assert len(text.splitlines()) <= 24
     assert "..." not in text.partition("\n")[2]  # no description is cut
-    assert re.fullmatch(r"misscnf \d+\.\d+\.\d+\n", call("--version").stdout)
+    assert re.fullmatch(r"misscnf \d+\.\d+\.\d+(\.dev\d+)?\n", call("--version").stdout)
 
 
 @pytest.mark.parametrize("verb", VERBS)

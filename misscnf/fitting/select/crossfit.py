@@ -185,7 +185,7 @@ def cross_fit(
 
 
 def _short_training(settings: Settings, rows: int, steps: int) -> Settings:
-    training = replace(settings.training, batch=settings.selection.batch)
+    training = replace(settings.training, batch=settings.selection.comparison_batch)
     steps_an_epoch = math.ceil(rows / training.batch_for(rows))
     epochs = min(math.ceil(steps / steps_an_epoch), math.ceil(training.epochs / 2))
     return replace(settings, training=replace(training, epochs=epochs))
