@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from misscnf.graph import CausalGraph
     from misscnf.identification import check
     from misscnf.queries.effects import Effect
-    from misscnf.queries.interventions import Draw
+    from misscnf.queries.laws import Draw
     from misscnf.queries.pooling import Pooled, pool
 
 __version__ = "0.1.0"
@@ -45,7 +45,7 @@ _HOMES = {
     "pool": "misscnf.queries.pooling",
     "CausalGraph": "misscnf.graph",
     "IncompleteTable": "misscnf.data.table",
-    "Draw": "misscnf.queries.interventions",
+    "Draw": "misscnf.queries.laws",
     "Effect": "misscnf.queries.effects",
     "Pooled": "misscnf.queries.pooling",
     "InputError": "misscnf.errors",
