@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from misscnf.graph import CausalGraph, GraphLike
     from misscnf.identification import Report, check
     from misscnf.queries.effects import Effect
-    from misscnf.queries.interventions import Draw
+    from misscnf.queries.laws import Draw
     from misscnf.queries.pooling import Pooled, pool
     from misscnf.queries.support import FittedReport
     from misscnf.report import write_report
@@ -66,7 +66,7 @@ _HOMES = {
     "IncompleteTable": "misscnf.data.table:IncompleteTable",
     "Settings": "misscnf.fitting.settings:Settings",
     "PRESETS": "misscnf.fitting.settings:PRESETS",
-    "Draw": "misscnf.queries.interventions:Draw",
+    "Draw": "misscnf.queries.laws:Draw",
     "Effect": "misscnf.queries.effects:Effect",
     "Pooled": "misscnf.queries.pooling:Pooled",
     "Report": "misscnf.identification:Report",

@@ -16,7 +16,7 @@ def counterfactual(
     data: Data,
     *,
     do: Annotated[
-        list[str], option("--do", "An intervention, such as t=0; may be repeated.", "NAME=VALUE")
+        list[str], option("--do", "An intervention: t=0, 'dose=dose+1'; repeatable.", "NAME=VALUE")
     ],
     draws: Annotated[
         int | None, option("--draws", "Draws of each row, in long form.", "N", min=1)

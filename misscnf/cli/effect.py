@@ -30,7 +30,8 @@ def effect(
     *,
     on: Annotated[str, option("--on", "The outcome.", "NAME")],
     do: Annotated[
-        list[str], option("--do", "First arm: t=1, or a grid dose=0:10:0.5.", "NAME=VALUE")
+        list[str],
+        option("--do", "First arm: t=1, 't=age > 60', or a grid dose=0:10:0.5.", "NAME=VALUE"),
     ],
     versus: Annotated[
         list[str] | None,
@@ -46,7 +47,8 @@ def effect(
         str | None, option("--where", "Only within a group, such as 'age > 60'.", "CONDITION")
     ] = None,
     treated: Annotated[
-        bool, typer.Option("--treated", help="Only those who take what --do holds by themselves.")
+        bool,
+        typer.Option("--treated", help="Only those who take by themselves what --do says."),
     ] = False,
     event: Annotated[
         str | None, option("--event", "The level whose risk is compared.", "LEVEL")

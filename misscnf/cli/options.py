@@ -34,7 +34,7 @@ KindsFile = Annotated[
 ]
 Do = Annotated[
     list[str] | None,
-    option("--do", "An intervention, such as t=1; may be repeated.", "NAME=VALUE"),
+    option("--do", "An intervention: t=1, 'dose=min(dose, 2)'; repeatable.", "NAME=VALUE"),
 ]
 Out = Annotated[str, option("--out", "A .csv, .tsv or .parquet file; - is CSV on stdout.", "FILE")]
 Seed = Annotated[int, option("--seed", "Where randomness starts.", "N", min=0)]

@@ -31,11 +31,11 @@ from misscnf.errors import InputError
 from misscnf.fitting.replicates import replicate_fit
 from misscnf.fitting.settings import Settings
 from misscnf.graph import CausalGraph
-from misscnf.model import Policy, StructuralModel, Structure
-from misscnf.model.policies import needed_for
-from misscnf.queries.effects import Effect, contrast, spread_interval, with_intervals
-from misscnf.queries.groups import Group, Where
-from misscnf.queries.interventions import Do, beyond_seen, read_policies
+from misscnf.model import StructuralModel, Structure
+from misscnf.queries.arms import Question
+from misscnf.queries.effects import Effect, spread_interval, with_intervals
+from misscnf.queries.groups import Where
+from misscnf.queries.interventions import Do, beyond_seen
 
 __all__ = ["EffectMixin", "Asked", "Cache", "check_count"]
 
@@ -122,7 +122,8 @@ class EffectMixin:
             seed: Where the randomness of the units starts.
         """
         taken = do if treated else None
-        ask = _Question(self, outcome, [do, versus or {}], where, taken, event, seed)
+        arms = [do, versus or {}]
+        ask = self._question(outcome, arms, where, taken, event, seed)
         check_count("draws", draws, least=2)
         notes = self._warn_beyond(do, versus)
         effect, *replicated = (
@@ -173,7 +174,8 @@ class EffectMixin:
         doses = [{**(do or {}), along: value} for value in values]
         if not doses:
             raise InputError(f"a curve along {along!r} needs values; got none.")
-        ask = _Question(self, outcome, [versus or {}, *doses], where, None, event, seed)
+        arms = [versus or {}, *doses]
+        ask = self._question(outcome, arms, where, None, event, seed)
         check_count("draws", draws, least=2)
         self._warn_beyond({along: np.asarray(values)} if _numbers(values) else None, versus)
         answers, *found = (
@@ -260,6 +262,12 @@ class EffectMixin:
             raise NotFittedError("this MissCNF is not fitted yet; call fit(df) first.")
         return self.graph_
 
+    def _question(self, outcome: str, *about: Any) -> Question:  # noqa: ANN401 - the question's
+        graph = self._graph()  # refuses a model that is not fitted
+        return Question(
+            graph, self.schema_, outcome, *about, self.settings_.replicates.fewest_in_group
+        )
+
     def _named(self, df: Table) -> Table:
         """Returns rows with the names of their columns; the class that mixes it in knows them."""
         return df
@@ -279,117 +287,6 @@ class EffectMixin:
         generator = derive_generator(seed, purpose)
         shape = (rows, self.model_.noise_width)
         return torch.randn(shape, generator=generator, dtype=torch.float64)
-
-
-class _Question:
-    """One outcome under several arms, within a group; asked of the fit and of its replicates.
-
-    Arguments:
-        asked: The fitted model, for its graph and schema.
-        outcome: The column.
-        arms: The interventions of each arm.
-        where: The group, or None.
-        taken: What the units of the group take by themselves, or None.
-        event: The level whose risk is compared.
-        seed: Where the randomness of draws starts; the same for all arms.
-    """
-
-    def __init__(
-        self,
-        asked: EffectMixin,
-        outcome: str,
-        arms: Sequence[Do],
-        where: Where | None,
-        taken: Do | None,
-        event: object,
-        seed: int,
-    ) -> None:
-        self.graph, self.schema = asked._graph(), asked.schema_
-        self.fewest = asked.settings_.replicates.fewest_in_group
-        self.node = self.graph.index(outcome)
-        self.interventions, self.event, self.seed = arms, event, seed
-        self.group = Group(self.graph, self.schema, where, taken)
-
-    def arms(self, model: StructuralModel, noise: Tensor, natural: Tensor) -> list[np.ndarray]:
-        """Returns the outcome of the units of the group in each arm, (units,) each."""
-        policies = [
-            read_policies(arm, self.graph, self.schema, len(noise), self.seed)
-            for arm in self._cut(noise)
-        ]
-        if self.group.words is not None:
-            assigned = self._swept(model, natural, noise, policies[0], self.group.taken)
-            keep = self.group.members(natural, assigned)
-            natural, noise = natural[keep], noise[keep]
-            policies = [
-                {node: policy.of_rows(keep) for node, policy in arm.items()} for arm in policies
-            ]
-        return [
-            self._swept(model, natural, noise, arm, [self.node])[:, self.node].numpy()
-            for arm in policies
-        ]
-
-    def _cut(self, noise: Tensor) -> list[Do]:
-        """Returns the arms, with as many values of each array as there are units."""
-        rows = len(noise)
-        return [
-            {name: value[:rows] if _is_long(value, rows) else value for name, value in arm.items()}
-            for arm in self.interventions
-        ]
-
-    def _swept(
-        self,
-        model: StructuralModel,
-        natural: Tensor,
-        noise: Tensor,
-        policies: dict[int, Policy],
-        nodes: Sequence[int],
-    ) -> Tensor:
-        """Returns the units with some nodes, and what these need, as they are under policies."""
-        touched = self.graph.descendants(policies) & needed_for(self.graph, policies, nodes)
-        return model.complete(natural, sorted(touched), noise, policies)
-
-    def contrast(
-        self,
-        arms: Sequence[np.ndarray],
-        do: Do,
-        versus: Do | None,
-        notes: tuple[str, ...] = (),
-    ) -> Effect:
-        """Compares two arms."""
-        first, second = arms
-        words = self.group.words
-        if len(first) < self.fewest and words is not None:
-            notes += (f"only {len(first)} units are in the group ({words}).",)
-        column = self.schema.columns[self.node]
-        return contrast(column, do, versus or {}, (first, second), self.event, notes, words)
-
-    def curve(
-        self,
-        model: StructuralModel,
-        noise: Tensor,
-        natural: Tensor,
-        doses: Sequence[Do],
-        versus: Do | None,
-    ) -> pd.DataFrame:
-        """Returns the mean at each dose, and its contrast with the first arm."""
-        against, *arms = self.arms(model, noise, natural)
-        effects = [
-            self.contrast((arm, against), dose, versus)
-            for arm, dose in zip(arms, doses, strict=True)
-        ]
-        if effects[0].estimate is not None:
-            pairs = [(effect.mean, effect.estimate) for effect in effects]
-            found = pd.DataFrame(pairs, columns=["mean", "estimate"])
-        else:
-            tables = [one.probabilities for one in effects if one.probabilities is not None]
-            levels = pd.concat(tables, ignore_index=True)[["level", "do", "difference"]]
-            found = levels.set_axis(["level", "mean", "estimate"], axis=1)
-        found.attrs["measure"] = effects[0].measure
-        return found
-
-
-def _is_long(value: object, rows: int) -> bool:
-    return hasattr(value, "__len__") and not isinstance(value, str) and len(value) > rows
 
 
 def _numbers(values: Sequence[Any]) -> bool:

@@ -21,7 +21,7 @@ import difflib
 import re
 from collections.abc import Callable, Mapping
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,7 @@ MOST_CHARACTERS = 2000
 DEEPEST = 50
 """Levels of nesting, so that a walk never runs out of stack."""
 
-_ARITHMETIC: dict[type[ast.AST], Callable[..., Any]] = {
+_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: np.add,
     ast.Sub: np.subtract,
     ast.Mult: np.multiply,
@@ -57,13 +57,6 @@ _ARITHMETIC: dict[type[ast.AST], Callable[..., Any]] = {
     ast.NotEq: np.not_equal,
 }
 
-_PARTS = (
-    *_ARITHMETIC,
-    *(ast.Name, ast.Load, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.IfExp),
-    *(ast.Tuple, ast.List, ast.In, ast.NotIn),
-)
-"""What a tree may hold besides constants, comparisons and calls."""
-
 
 def _where(condition: Any, yes: Any, no: Any) -> Any:  # noqa: ANN401 - arrays of any kind
     kinds = {np.asarray(side).dtype.kind for side in (yes, no)}
@@ -71,33 +64,35 @@ def _where(condition: Any, yes: Any, no: Any) -> Any:  # noqa: ANN401 - arrays o
     return np.where(condition, np.asarray(yes, as_kind), np.asarray(no, as_kind))
 
 
-def _round(x: Any, digits: Any = 0.0) -> Any:  # noqa: ANN401 - arrays of any kind
-    return np.round(x, int(digits))
+class _Call(NamedTuple):
+    """What a name that is called does."""
+
+    fewest: int
+    most: int
+    """Arguments."""
+    function: Callable[..., Any]
+    draws: bool = False
+    """Whether it returns a law, as `Draw` takes it, instead of values."""
 
 
-_FUNCTIONS: dict[str, tuple[int, int, Callable[..., Any]]] = {
-    "min": (2, 20, lambda *sides: reduce(np.minimum, sides)),
-    "max": (2, 20, lambda *sides: reduce(np.maximum, sides)),
-    "abs": (1, 1, np.abs),
-    "round": (1, 2, _round),
-    "exp": (1, 1, np.exp),
-    "log": (1, 1, np.log),
-    "sqrt": (1, 1, np.sqrt),
-    "floor": (1, 1, np.floor),
-    "ceil": (1, 1, np.ceil),
-    "clip": (3, 3, lambda x, low, high: np.minimum(np.maximum(x, low), high)),
-    "where": (3, 3, _where),
+_CALLS = {
+    "min": _Call(2, 20, lambda *sides: reduce(np.minimum, sides)),
+    "max": _Call(2, 20, lambda *sides: reduce(np.maximum, sides)),
+    "abs": _Call(1, 1, np.abs),
+    "round": _Call(1, 2, lambda x, digits=0.0: np.round(x, int(digits))),
+    "exp": _Call(1, 1, np.exp),
+    "log": _Call(1, 1, np.log),
+    "sqrt": _Call(1, 1, np.sqrt),
+    "floor": _Call(1, 1, np.floor),
+    "ceil": _Call(1, 1, np.ceil),
+    "clip": _Call(3, 3, lambda x, low, high: np.minimum(np.maximum(x, low), high)),
+    "where": _Call(3, 3, _where),
+    "bernoulli": _Call(1, 1, lambda p: p, draws=True),
+    "normal": _Call(2, 2, lambda mean, sd: stats.norm(mean, sd), draws=True),
+    "uniform": _Call(2, 2, lambda a, b: stats.uniform(a, np.subtract(b, a)), draws=True),
+    "poisson": _Call(1, 1, lambda mean: stats.poisson(mean), draws=True),
+    "choose": _Call(2, 40, lambda *pairs: _chances(pairs), draws=True),
 }
-"""The fewest and the most arguments, and what is done with them."""
-
-_LAWS: dict[str, tuple[int, int, Callable[..., Any]]] = {
-    "bernoulli": (1, 1, lambda p: p),
-    "normal": (2, 2, lambda mean, sd: stats.norm(mean, sd)),
-    "uniform": (2, 2, lambda low, high: stats.uniform(low, np.subtract(high, low))),
-    "poisson": (1, 1, lambda mean: stats.poisson(mean)),
-    "choose": (2, 40, lambda *pairs: _chances(pairs)),
-}
-"""The same for draws: what comes back is what `Draw` takes."""
 
 
 class Expression:
@@ -147,7 +142,8 @@ class Expression:
     @property
     def draws(self) -> bool:
         """Whether it names a law."""
-        return _function(self.tree) in _LAWS
+        name = _function(self.tree)
+        return name is not None and _CALLS[name].draws
 
     def evaluate(self, columns: Mapping[str, pd.Series]) -> Any:  # noqa: ANN401 - value or law
         """Works it out for rows: a number, a text, an array, or what `Draw` takes."""
@@ -212,23 +208,26 @@ def _check_node(node: ast.AST, text: str, *, top: bool) -> None:
     elif isinstance(node, ast.Constant):
         if not isinstance(node.value, int | float | str):
             raise _refusal(node, text)
-    elif not isinstance(node, _PARTS):
-        raise _refusal(node, text)
+    else:
+        inner = (ast.Name, ast.Load, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.IfExp)
+        lists = (ast.Tuple, ast.List, ast.In, ast.NotIn)
+        if not isinstance(node, (*inner, *lists, *_OPERATORS)):
+            raise _refusal(node, text)
 
 
 def _check_call(node: ast.Call, text: str, *, top: bool) -> None:
     name = _function(node)
-    known = {**_FUNCTIONS, **_LAWS}
     if name is None or node.keywords:
         raise _refusal(node, text)
-    if name not in known:
-        close = difflib.get_close_matches(name, known)
-        hint = f"did you mean {close[0]}" if close else f"the functions are {', '.join(known)}"
+    if name not in _CALLS:
+        close = difflib.get_close_matches(name, _CALLS)
+        hint = f"did you mean {close[0]}" if close else f"the functions are {', '.join(_CALLS)}"
         raise InputError(f"{_shown(text)} calls {name!r}, which is not there; {hint}.")
-    if name in _LAWS and not top:
+    call = _CALLS[name]
+    if call.draws and not top:
         raise InputError(f"{_shown(text)}: {name}(…) is a draw, and must be the whole expression.")
-    least, most, _ = known[name]
-    if not least <= len(node.args) <= most or (name == "choose" and len(node.args) % 2):
+    odd = name == "choose" and len(node.args) % 2
+    if odd or not call.fewest <= len(node.args) <= call.most:
         raise InputError(f"{_shown(text)}: {name} does not take {len(node.args)} arguments.")
 
 
@@ -237,7 +236,7 @@ def _refusal(node: ast.AST, text: str) -> InputError:
     return InputError(
         f"{_shown(text)} has {_shown(part)}, which an expression cannot have: there are numbers, "
         f"texts in quotes, columns, arithmetic, comparisons, and, or, not, a if c else b, and the "
-        f"functions {', '.join(_FUNCTIONS)}."
+        f"functions {', '.join(name for name, call in _CALLS.items() if not call.draws)}."
     )
 
 
@@ -253,11 +252,11 @@ def _value(node: ast.AST, known: Mapping[str, Any]) -> Any:  # noqa: ANN401 - ar
         case ast.Name(id=name):
             return known[name]
         case ast.UnaryOp(op=operator, operand=operand):
-            return _ARITHMETIC[type(operator)](*of(operand))
+            return _OPERATORS[type(operator)](*of(operand))
         case ast.BinOp(op=operator, left=left, right=right):
-            return _ARITHMETIC[type(operator)](*map(_as_number, of(left, right)))
+            return _OPERATORS[type(operator)](*map(_as_number, of(left, right)))
         case ast.BoolOp(op=operator, values=sides):
-            return reduce(_ARITHMETIC[type(operator)], of(*sides))
+            return reduce(_OPERATORS[type(operator)], of(*sides))
         case ast.IfExp(test=test, body=body, orelse=orelse):
             return _where(*of(test, body, orelse))
         case ast.Compare(left=left, ops=operators, comparators=rights):
@@ -267,7 +266,7 @@ def _value(node: ast.AST, known: Mapping[str, Any]) -> Any:  # noqa: ANN401 - ar
                 np.logical_and, [_compare(o, _value(a, known), b, known) for o, a, b in triples]
             )
         case ast.Call(func=ast.Name(id=name), args=arguments):
-            return {**_FUNCTIONS, **_LAWS}[name][2](*of(*arguments))
+            return _CALLS[name].function(*of(*arguments))
     raise TypeError("a list of values stands alone")
 
 
@@ -282,7 +281,7 @@ def _compare(operator: ast.AST, left: Any, right: ast.AST, known: Mapping[str, A
         same = _equal(left, other)
         return same if isinstance(operator, ast.Eq) else np.logical_not(same)
     sides = [np.asarray(side, object) if _is_text(side) else side for side in (left, other)]
-    return _ARITHMETIC[type(operator)](*sides)
+    return _OPERATORS[type(operator)](*sides)
 
 
 def _equal(left: Any, right: Any) -> Any:  # noqa: ANN401 - arrays of any kind

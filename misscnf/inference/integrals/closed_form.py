@@ -29,7 +29,6 @@ from misscnf.model import StructuralModel
 __all__ = ["GaussianIntegral", "closed_form"]
 
 
-
 @dataclass(frozen=True)
 class GaussianIntegral:
     """Components of at most m hidden nodes, padded to m by independent standard normals."""
