@@ -70,15 +70,8 @@ def kinds(model: MissCNF) -> list[tuple[str, str, str, str, str]]:
 def settings(model: MissCNF, page: ReportSettings) -> list[tuple[str, str]]:
     """Returns the settings of the fit and of the page, each under the names of its groups."""
     ours = {f"report.{name}": value for name, value in flatten(page).items()}
-    return [(name, _shown(value)) for name, value in {**_fit(model), **ours}.items()]
-
-
-def _fit(model: MissCNF) -> dict[str, object]:
-    flat: dict[str, object] = {}
-    for name, value in model.settings_.to_dict().items():
-        parts = value.items() if isinstance(value, dict) else ()
-        flat |= {f"{name}.{part}": inner for part, inner in parts} or {name: value}
-    return flat
+    found = {**flatten(model.settings_), **ours}
+    return [(name, _shown(value)) for name, value in found.items()]
 
 
 def _shown(value: object) -> str:
@@ -96,12 +89,15 @@ def versions() -> list[tuple[str, str]]:
     return own + [(name, version(name)) for name in names]
 
 
-def recipe(model: MissCNF, effect: tuple[str, str] | None) -> str:
+def recipe(model: MissCNF, effect: tuple[str, str] | None, page: ReportSettings) -> str:
     """Returns the Python that makes this model and this page again."""
+    usual = flatten(ReportSettings())
+    changed = {name: value for name, value in flatten(page).items() if value != usual[name]}
     graph = json.dumps(model.graph_.to_dict(), ensure_ascii=False)
     asked = {column.name: column.shown_kind for column in model.schema_.columns}
     arguments = f"graph, preset={model.settings_.preset!r}, kinds=kinds, seed={model.seed}"
     question = "" if effect is None else f", effect={effect!r}"
+    question += f", settings={changed!r}" if changed else ""
     return "\n".join(
         [
             "import pandas as pd",

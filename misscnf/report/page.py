@@ -181,7 +181,7 @@ def _render(
             "seed": model.seed,
             "page_seed": seed,
             "fingerprint": table.digest[:16],
-            "recipe": inventory.recipe(model, pair),
+            "recipe": inventory.recipe(model, pair, settings),
         },
     )
 

@@ -324,8 +324,9 @@ def test_settings_of_the_page_are_changed_by_name_and_told(mixed, tmp_path):
     path = tmp_path / "r.html"
     settings = {"checks.noise_rows": 60, "identification.regions.share": 0.05}
     write_report(model, df, path, interval=None, settings=settings)
-    text = path.read_text(encoding="utf-8")
+    text = html.unescape(path.read_text(encoding="utf-8"))
     assert "in 60 rows" in text
+    assert f'"report.html", settings={settings!r})' in text
     for name, value in settings.items():
         assert f'<th scope="row">report.{name}</th><td>{value}</td>' in text
     with pytest.raises(InputError, match=r"no setting 'noise_row'.*checks\.noise_rows"):
