@@ -262,11 +262,18 @@ class EffectMixin:
             raise NotFittedError("this MissCNF is not fitted yet; call fit(df) first.")
         return self.graph_
 
-    def _question(self, outcome: str, *about: Any) -> Question:  # noqa: ANN401 - the question's
+    def _question(
+        self,
+        outcome: str,
+        arms: Sequence[Do],
+        where: Where | None,
+        taken: Do | None,
+        event: object,
+        seed: int,
+    ) -> Question:
         graph = self._graph()  # refuses a model that is not fitted
-        return Question(
-            graph, self.schema_, outcome, *about, self.settings_.replicates.fewest_in_group
-        )
+        fewest = self.settings_.replicates.fewest_in_group
+        return Question(graph, self.schema_, outcome, arms, where, taken, event, seed, fewest)
 
     def _named(self, df: Table) -> Table:
         """Returns rows with the names of their columns; the class that mixes it in knows them."""
