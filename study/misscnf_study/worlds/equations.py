@@ -159,8 +159,8 @@ def linear(*weights: float, intercept: float = 0.0, scale: float = 1.0) -> Equat
     """Returns x = intercept + weights · parents + scale · u, declared linear.
 
     Example:
-        >>> linear(10.0, scale=-1.0).linear_form().weights  # x2 = 10 x1 − u2
-        tensor([10.], dtype=torch.float64)
+        >>> linear(10.0, scale=-1.0).linear_form().weights.tolist()  # x2 = 10 x1 − u2
+        [10.0]
     """
     return Equation(_Line(intercept, weights), scale)
 
