@@ -116,8 +116,10 @@ def _read_json(source: Path) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise _refuse(path, "is not a misscnf model")
     if content.get("version") != VERSION:
-        raise _refuse(
-            path, f"has version {content.get('version')!r}; this misscnf reads {VERSION}"
+        raise ModelFileError(
+            f"{str(path)!r} was saved by another version of misscnf (format "
+            f"{content.get('version')!r}; this one reads {VERSION}); fit the model again and save "
+            f"it, or use the misscnf that saved it."
         )
     return content
 
