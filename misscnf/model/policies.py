@@ -165,15 +165,23 @@ def needed_for(
     return needed
 
 
-def sweep_order(graph: CausalGraph, policies: Mapping[int, Policy]) -> Sequence[int]:
-    """Returns an order in which each node comes after what it depends on under the policies.
+def sweep_order(
+    graph: CausalGraph, policies: Mapping[int, Policy], nodes: Sequence[int] | None = None
+) -> Sequence[int]:
+    """Returns nodes in an order in which each comes after what it depends on under the policies.
 
     That is the order of the graph where it will do. A policy that reads what its node leads to,
     and policies that read one another in a circle, are refused.
+
+    Arguments:
+        graph: The causal graph.
+        policies: The policies by node.
+        nodes: Which nodes, in graph order; all of them if None.
     """
+    nodes = range(len(graph)) if nodes is None else nodes
     parents = dependencies(graph, policies)
-    if all(not causes or max(causes) < i for i, causes in enumerate(parents)):
-        return range(len(graph))
+    if not policies or all(max(pa, default=-1) < i for i, pa in enumerate(parents)):
+        return nodes
     waiting = [len(causes) for causes in parents]
     effects: list[list[int]] = [[] for _ in parents]
     for i, causes in enumerate(parents):
@@ -189,7 +197,8 @@ def sweep_order(graph: CausalGraph, policies: Mapping[int, Policy]) -> Sequence[
                 heapq.heappush(ready, i)
     if len(order) < len(graph):
         raise _refusal(graph, policies)
-    return order
+    wanted = set(nodes)
+    return [i for i in order if i in wanted]
 
 
 def _refusal(graph: CausalGraph, policies: Mapping[int, Policy]) -> InputError:

@@ -153,8 +153,7 @@ class StructuralModel(nn.Module):
         """
         acting = as_policies(policies)
         columns = list(values.unbind(-1))
-        order = sweep_order(self.graph, acting)
-        for i in nodes if isinstance(order, range) else [i for i in order if i in set(nodes)]:
+        for i in sweep_order(self.graph, acting, nodes):
             x = self._value_of(i, columns, noise, acting.get(i))
             columns[i] = x if where is None else torch.where(where[..., i], x, columns[i])
         return torch.stack(columns, dim=-1)
