@@ -1,6 +1,6 @@
-r"""Is one fit better than another? What rows that were held out gain, paired, with its error.
+r"""Is one fit better than another? The difference on held-out rows, paired.
 
-    gain = mean_i δ_i,   error = sd(δ) / √n,   δ_i = ℓ_i(one) − ℓ_i(other)
+    difference = mean_i δ_i,   error = sd(δ) / √n,   δ_i = ℓ_i(one) − ℓ_i(other)
 
 for the log-densities ℓ_i of the same rows under both.
 """

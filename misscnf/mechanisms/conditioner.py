@@ -1,10 +1,11 @@
-r"""How parents set the parameters of a mechanism: a straight line, and what bends it.
+r"""How parents set the parameters of a mechanism: a straight line, and a nonlinearity.
 
     parameters = bias + W x_pa + network(x_pa)      or      bias + W x_pa + curve(x_pa)
 
 Discrete parents enter as the numbers of `encoding`. The last layer of the network starts at zero,
 so that every mechanism starts as its linear part and the network only has to learn what the line
-leaves over. A curve is stiffer (`curve`): for what is smooth, and where rows are few.
+leaves over. A curve has fewer degrees of freedom (`curve`): for what is smooth, and where rows are
+few.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Conditioner(nn.Module):
 
     @property
     def is_line(self) -> bool:
-        """Whether nothing bends the line."""
+        """Whether there is nothing but a line."""
         return not self.hidden and self.curve is None
 
     @torch.no_grad()

@@ -7,8 +7,8 @@ A Gaussian process prior on a curve, seen through M centres z (Quiñonero-Candel
 
 P turns radial basis functions and products into basis functions, from those that the data know
 best to those that they hardly know, and T takes out of each basis function what a line says.
-Length scales ℓ, P, T and τ are chosen before training (`fitting.basis`) and stay; only w is
-trained, under its prior. So a curve is as stiff as the data ask.
+Length scales ℓ, P, T and τ are chosen before training (`fitting.smooth`) and stay; only w is
+trained, under its prior. So a curve has as many degrees of freedom as the data ask for.
 
 A radial basis function ends, and a curve made of radial basis functions would fall back to the
 line beyond the data. It goes on straight instead, as it left its edges, a little outside the data:
@@ -17,7 +17,7 @@ with x̂ the value nearest to x within the edges,
     k(x, z)  becomes  k(x̂, z) + ∇k(x̂, z) · (x − x̂),
 
 and a product likewise. There it may take another slope than it came with: hinges max(x − x̂, 0) and
-min(x − x̂, 0) stand among the forms, so that the few rows out there do not bend it elsewhere.
+min(x − x̂, 0) stand among the functions, so that the few rows out there do not move it elsewhere.
 """
 
 from __future__ import annotations

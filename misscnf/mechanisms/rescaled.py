@@ -85,7 +85,7 @@ class Rescaled(Mechanism):
         return self.base.support(self._encode(parents), tail)
 
     def linear_form(self) -> LinearForm | None:
-        """Returns the line in original units, where the base is one and no unit is bent."""
+        """Returns the line in original units, where the base is one and no unit has a link."""
         form = self.base.linear_form()
         if form is None or not all(unit.affine for unit in (self.unit, *self.parent_units)):
             return None

@@ -1,4 +1,4 @@
-r"""Spline mechanisms: a Gaussian one whose noise is bent by a monotone spline.
+r"""Spline mechanisms: a Gaussian one whose noise goes through a monotone spline.
 
     z = (x − m(x_pa)) / exp(s(x_pa)) + c,   u = S(z),   c = E[S⁻¹(u)]
 
@@ -10,8 +10,8 @@ spline starts as the Gaussian it refines. The shift c makes m the mean of x give
 The mean is learned by least squares, whatever the noise: a parameter of m sees the slope of
 −½ (x − m)² / v, v the mean of exp(2 s), instead of the slope of the log-density. Least squares
 finds the mean where the noise is not what the spline can say, as where its shape changes with the
-parents; the likelihood does not. And where a line is too stiff for the mean, it counts everybody
-alike, as average effects do. (Where a network bends the spline with the parents there is neither
+parents; the likelihood does not. And where a line cannot follow the mean, it counts everybody
+alike, as average effects do. (Where a network sets the spline by the parents there is neither
 shift nor least squares: all follows the likelihood.)
 
 References:
@@ -56,7 +56,7 @@ class Spline(Mechanism, name="spline"):
         parents: The domains of the parents, or their number.
         mean_hidden: As in `Gaussian`.
         scale_hidden: As in `Gaussian`.
-        shape_hidden: Hidden widths of the network that bends the spline with the parents; None
+        shape_hidden: Hidden widths of the network that sets the spline by the parents; None
             gives every row the same shape of noise.
         bins: The number of bins of the spline.
         bound: Where the spline ends and the linear tails begin.

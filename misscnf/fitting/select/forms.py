@@ -49,7 +49,7 @@ class Form:
     scale: bool = False
     """whether a network sets the scale"""
     noise: bool = False
-    """whether the noise is bent by a spline"""
+    """whether the noise goes through a spline"""
     curve: tuple[int, ...] | None = None
     """centres, products and basis functions, where a curve sets the mean"""
 

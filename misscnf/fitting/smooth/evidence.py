@@ -1,12 +1,12 @@
-r"""How stiff a curve is: the evidence chooses, from the rows that show a family whole.
+r"""The prior of a curve: the evidence chooses it, from the rows that show a family whole.
 
 Of y = b + W x + c(x) + σ s u, with c a Gaussian process and s known for each row (one, unless a
 network has learned it),
 
     Cov[c(x), c(x')] = a² exp(−½ Σ_j (x_j − x'_j)² / ℓ_j²) + (Σ_j β_j² x_j x'_j)²,
 
-the amplitude a, the length scales ℓ, the bends β and σ maximise the marginal likelihood, M of the
-rows standing as centres z for the first term,
+the amplitude a, the length scales ℓ, the curvatures β and σ maximise the marginal likelihood, M
+of the rows standing as centres z for the first term,
 
     log N(y; 0, Φ Φᵀ + σ² S²) − Σ_i (a² − |Φ_c,i|²) / 2 σ² s_i²,
 

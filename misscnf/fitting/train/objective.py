@@ -126,7 +126,7 @@ class ObservedLikelihood(Objective):
         # With nothing hidden, the likelihood is no dearer than its complete families: the same.
         self.complete_family_epochs = before if bool(self.plan.hidden.any()) else 0
         self.last = None
-        """(N, d) where each row was last completed, for guided draws; nan where not yet"""
+        """(N, d) where each row was last completed, the state of its chain; nan where not yet"""
         if _hides_together(self.plan):
             self.last = self.like.new_full((len(rows), rows.columns), torch.nan)
         self.state = {} if self.last is None else {"last": self.last}
