@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from misscnf.data.cells import Label, listed, plain
+from misscnf.data.codecs import CODECS
 from misscnf.errors import InputError
 
 __all__ = ["Kinds", "Request", "REQUESTS", "read_requests"]
@@ -122,7 +123,7 @@ def _read_one(name: str, wanted: object) -> Request:
 
 def _check(name: str, wanted: Mapping[str, Any]) -> Request:
     kind = wanted.get("kind")
-    if kind not in REQUESTS:
+    if kind not in REQUESTS and kind not in CODECS:
         close = difflib.get_close_matches(str(kind), REQUESTS, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(REQUESTS)}"
         raise InputError(f"the kind of {name!r} is {kind!r}, which is not a kind ({hint}).")

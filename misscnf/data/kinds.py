@@ -36,7 +36,7 @@ from misscnf.data.cells import (
     refuse_dates,
     row_label,
 )
-from misscnf.data.codecs import Column, Continuous, Count, Levels, refuse_constant
+from misscnf.data.codecs import CODECS, Column, Continuous, Count, Levels, refuse_constant
 from misscnf.data.column_names import locate_columns
 from misscnf.data.dtypes import is_whole
 from misscnf.data.files import read_table
@@ -297,9 +297,10 @@ def _as_asked(cells: pd.Series, name: str, request: Request) -> _Choice:
         return _Choice(Levels.learn(name, request.kind, levels, cells), why)
     raw = read_numbers(cells, name)
     seen = raw[~np.isnan(raw)]
-    if request.kind == "count":
-        _refuse_impossible(cells, raw, Count(name, 0.0, 1.0, has_zero=False), request)
-        return _Choice(Count.learn(name, seen, cells.dtype), why)
+    if request.kind in CODECS and request.kind != "continuous":
+        column = CODECS[request.kind].learn(name, seen, cells.dtype)
+        _refuse_impossible(cells, raw, column, request)
+        return _Choice(column, why)
     link = {"continuous": "none", "positive": "log"}.get(request.kind, "logit")
     unit = Unit(link=link, low=request.low, high=request.high)
     _refuse_impossible(cells, raw, Continuous(name, unit), request)
