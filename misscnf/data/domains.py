@@ -38,13 +38,17 @@ class Domain(ABC):
     """The name of the kind."""
     discrete: ClassVar[bool] = True
     """Whether single values have probabilities."""
+    plain: ClassVar[bool] = False
+    """Whether the one number by which a child reads a value is the value itself."""
     by_kind: ClassVar[dict[str, type[Domain]]] = {}
     """Every domain, by the name of its kind."""
 
-    def __init_subclass__(cls, kind: str | None = None, *, discrete: bool = True) -> None:
+    def __init_subclass__(
+        cls, kind: str | None = None, *, discrete: bool = True, plain: bool = False
+    ) -> None:
         super().__init_subclass__()
         if kind is not None:
-            cls.kind, cls.discrete = kind, discrete
+            cls.kind, cls.discrete, cls.plain = kind, discrete, plain
             Domain.by_kind[kind] = cls
 
     @property
@@ -73,7 +77,7 @@ class Domain(ABC):
 
 
 @dataclass(frozen=True)
-class Continuous(Domain, kind="continuous", discrete=False):
+class Continuous(Domain, kind="continuous", discrete=False, plain=True):
     """A standardised number."""
 
     @property

@@ -52,7 +52,7 @@ from misscnf.data.cells import (
     refuse_dates,
     row_label,
 )
-from misscnf.data.codecs import Column, Continuous, Count, Levels, refuse_constant
+from misscnf.data.codecs import CODECS, Column, Continuous, Count, Levels, refuse_constant
 from misscnf.data.column_names import locate_columns
 from misscnf.data.files import read_table
 from misscnf.data.scales import Link, Unit
@@ -175,11 +175,11 @@ def _read_one(name: str, wanted: object) -> Request:
 
 def _check(name: str, wanted: Mapping[str, Any]) -> Request:
     kind = wanted.get("kind")
-    if not isinstance(kind, str) or kind not in REQUESTS:
+    if not isinstance(kind, str) or (kind not in REQUESTS and kind not in CODECS):
         close = difflib.get_close_matches(str(kind), REQUESTS, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(REQUESTS)}"
         raise InputError(f"the kind of {name!r} is {kind!r}, which is not a kind ({hint}).")
-    allowed = REQUESTS[kind]
+    allowed = REQUESTS.get(kind, ())
     surplus = [option for option in wanted if option != "kind" and option not in allowed]
     if surplus:
         takes = f"takes {listed(allowed)} only" if allowed else "takes no options"
@@ -500,9 +500,10 @@ def _as_asked(cells: pd.Series, name: str, request: Request) -> _Choice:
         return _Choice(Levels.learn(name, request.kind, levels, cells), why)
     raw = read_numbers(cells, name)
     seen = raw[~np.isnan(raw)]
-    if request.kind == "count":
-        _refuse_impossible(cells, raw, Count(name, 0.0, 1.0, has_zero=False), request)
-        return _Choice(Count.learn(name, seen, cells.dtype), why)
+    if request.kind in CODECS and request.kind != "continuous":
+        column = CODECS[request.kind].learn(name, seen, cells.dtype)
+        _refuse_impossible(cells, raw, column, request)
+        return _Choice(column, why)
     links: dict[str, Link] = {"continuous": "none", "positive": "log"}
     link = links.get(request.kind, "logit")
     unit = Unit(link=link, low=request.low, high=request.high)

@@ -96,12 +96,8 @@ def replicate_fit(
 
 
 def _is_solved(model: StructuralModel) -> bool:
-    """Says whether the model has lines and curves with normal noise only."""
-    laws = [model.block(block) for block in range(len(model.blocks))]
-    return all(
-        not law.has_network and (law.domain.discrete or law.linear_mean() is not None)
-        for law in laws
-    )
+    """Says whether the model has nothing that is trained."""
+    return all(model.block(block).solvable for block in range(len(model.blocks)))
 
 
 def _afresh(model: StructuralModel, line: StructuralModel | None) -> StructuralModel:

@@ -71,6 +71,11 @@ class Affine(Mechanism, name="affine"):
         shift, log_slope = self.shift_and_log_slope(parents)
         return shift + torch.exp(log_slope) * x
 
+    @property
+    def solvable(self) -> bool:
+        """Never: it is trained as the paper trains it."""
+        return False
+
     def initialise(self, generator: torch.Generator) -> None:
         """Draws all layers."""
         self.conditioner.initialise(generator)

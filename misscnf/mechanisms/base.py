@@ -208,6 +208,11 @@ class Mechanism(nn.Module, ABC):
         """Whether networks set some of the parameters, so that it has to be trained."""
         return any(part.hidden for part in self._conditioners().values())
 
+    @property
+    def solvable(self) -> bool:
+        """Whether its few parameters are solved for at the maximum, and not trained."""
+        return not self.has_network
+
     def _conditioners(self) -> dict[str, Conditioner]:
         return {at: part for at, part in self.named_modules() if isinstance(part, Conditioner)}
 

@@ -25,7 +25,7 @@ def read_parents(parents: Parents) -> tuple[Domain, ...]:
 
 def write_parents(domains: Sequence[Domain]) -> int | list[dict[str, Any]]:
     """Returns a JSON-friendly form that `read_parents` takes."""
-    if not any(domain.discrete for domain in domains):
+    if all(domain == Continuous() for domain in domains):
         return len(domains)
     return [domain.to_dict() for domain in domains]
 
@@ -39,8 +39,10 @@ class Encoding:
 
     def __init__(self, domains: Sequence[Domain]) -> None:
         self.domains = tuple(domains)
-        self.plain = not any(domain.discrete for domain in self.domains)
+        self.plain = all(domain.plain for domain in self.domains)
         """Whether the features are the parents themselves."""
+        self.linear = all(domain.plain or domain.discrete for domain in self.domains)
+        """Whether continuous parents are features themselves."""
         self.sizes = [domain.features for domain in self.domains]
         self.features = sum(self.sizes)
 

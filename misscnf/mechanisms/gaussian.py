@@ -113,7 +113,7 @@ class Gaussian(Mechanism, name="gaussian"):
 
     def linear_form(self) -> LinearForm | None:
         """Returns the line, where the mean is one and the scale is constant."""
-        if not (self.mean.is_line and self.constant_scale):
+        if not (self.mean.is_line and self.constant_scale and self.mean.encoding.linear):
             return None
         intercept, scale = self.mean.bias[0], torch.exp(self.log_scale.bias[0])
         weight, encoding = self.mean.weight, self.mean.encoding

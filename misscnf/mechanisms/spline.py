@@ -98,6 +98,11 @@ class Spline(Mechanism, name="spline"):
             mean_curve=shape.curve,
         )
 
+    @property
+    def solvable(self) -> bool:
+        """Never: a spline and its mean are trained together."""
+        return False
+
     def noise_spline(self) -> NoiseSpline | None:
         """Returns the spline, where no network changes it with the parents."""
         if not self.constant_shape:

@@ -98,7 +98,9 @@ def draws(column, count):
 
 
 def test_every_kind_has_a_codec_and_a_case():
-    assert set(CODECS) == set(Domain.by_kind) == {kind for kind, _, _ in TABLE}
+    for registry in (CODECS, Domain.by_kind):  # but for kinds that other tests bring
+        ours = {kind for kind, cls in registry.items() if cls.__module__.startswith("misscnf.")}
+        assert ours == {kind for kind, _, _ in TABLE}
 
 
 def test_observed_cells_come_back_object_for_object_in_their_dtype(case):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,18 @@ __all__ = ["Column"]
 
 
 class Column(ABC):
-    """The codec of one column. Subclasses are frozen dataclasses."""
+    """The codec of one column. Subclasses are frozen dataclasses.
+
+    A subclass names the kinds that it serves in the class line. One for a kind of its own brings
+    `learn(name, cells, dtype)` beside the methods below, with the observed numbers in `cells`.
+    """
+
+    by_kind: ClassVar[dict[str, type[Column]]] = {}
+    """Every codec, by the kinds that it serves."""
+
+    def __init_subclass__(cls, kinds: tuple[str, ...] = ()) -> None:
+        super().__init_subclass__()
+        Column.by_kind.update(dict.fromkeys(kinds, cls))
 
     name: str
     """The node."""

@@ -35,7 +35,7 @@ __all__ = ["Continuous", "refuse_constant"]
 
 
 @dataclass(frozen=True)
-class Continuous(Column):
+class Continuous(Column, kinds=("continuous",)):
     """The codec of a continuous column."""
 
     name: str

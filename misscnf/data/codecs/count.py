@@ -37,7 +37,7 @@ def is_count(raw: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Count(Column):
+class Count(Column, kinds=("count",)):
     """The codec of a column of counts."""
 
     name: str

@@ -43,7 +43,7 @@ logger = logging.getLogger("misscnf")
 
 
 @dataclass(frozen=True)
-class Levels(Column):
+class Levels(Column, kinds=("binary", "ordinal", "categorical")):
     """The codec of a binary, ordinal or categorical column."""
 
     name: str

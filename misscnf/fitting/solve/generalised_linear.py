@@ -54,9 +54,9 @@ def fit_linear(
             block starts from its own fit. It is left as it is.
     """
     settings = settings or Settings()
-    if not any(domain.discrete for domain in structure.domains):
-        return fit_linear_gaussian(structure, rows, settings.solving)
     model = structure.build(Shape(hidden=())).double()
+    if all(form is not None for form in model.linear_forms()):
+        return fit_linear_gaussian(structure, rows, settings.solving)
     for block in range(len(structure.blocks)):
         if start is None:
             _fit_block(model, structure, block, rows, settings.solving)

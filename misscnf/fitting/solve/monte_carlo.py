@@ -203,7 +203,7 @@ def _laws(model: StructuralModel, batches: Batches) -> Laws:
         mean = mechanism.linear_mean()
         if mean is not None:
             laws[block] = _Line(mean, nodes, batches)
-        elif mechanism.domain.discrete and not mechanism.has_network:
+        elif mechanism.solvable:
             laws[block] = _Other(mechanism)
     return laws
 
