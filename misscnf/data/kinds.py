@@ -501,7 +501,8 @@ def _as_asked(cells: pd.Series, name: str, request: Request) -> _Choice:
     raw = read_numbers(cells, name)
     seen = raw[~np.isnan(raw)]
     if request.kind in CODECS and request.kind != "continuous":
-        column = CODECS[request.kind].learn(name, seen, cells.dtype)
+        codec: Any = CODECS[request.kind]  # its `learn` takes numbers, unlike those of levels
+        column = codec.learn(name, seen, cells.dtype)
         _refuse_impossible(cells, raw, column, request)
         return _Choice(column, why)
     links: dict[str, Link] = {"continuous": "none", "positive": "log"}
