@@ -48,15 +48,16 @@ def test_sharp_evidence_by_draws_fits_as_well_as_the_closed_form():
     world = load_scm("chain_lin")
     df = ampute(world.sample(20_000, 0), world.graph, "two_patterns", seed=0)
     drawn = Effort(closed_form=False)
-    settings = Settings(
-        shape=Shape(hidden=()),
-        linear_start=False,
-        compare_linear=False,
-        epochs=25,
-        learning_rate=2e-2,
-        effort=drawn,
-        validation_effort=drawn,
-    )
+    changes = {
+        "shape": Shape(hidden=()),
+        "linear_start": False,
+        "selection.compare": False,
+        "epochs": 25,
+        "learning_rate": 2e-2,
+        "integration.training": drawn,
+        "integration.validation": drawn,
+    }
+    settings = preset_settings("auto", changes)
     by_draws = MissCNF(world.graph, preset=settings, progress=False).fit(df)
     solved = MissCNF(world.graph, preset="linear").fit(df)
     kl = [symmetric_kl(world.model, m.structural_model()) for m in (by_draws, solved)]
@@ -166,10 +167,10 @@ def test_presets_learn(preset):
     """Training raises the held-out likelihood well above the start."""
     world = load_scm("chain_nlin")
     df = ampute(world.sample(600, 0), world.graph, "mcar", 0.3, seed=0)
-    effort = replace(PRESETS[preset].effort, draws=16 if preset == "paper" else 32)
+    effort = replace(PRESETS[preset].integration.training, draws=16 if preset == "paper" else 32)
     settings = {
         "epochs": 40,
-        "batch": 128,
+        "training.batch": 128,
         "integration.training": effort,
         "selection.compare": False,
     }
@@ -181,14 +182,16 @@ def test_presets_learn(preset):
 
 def test_paper_preset_is_the_appendix():
     paper = PRESETS["paper"]
-    assert (paper.epochs, paper.batch, paper.learning_rate) == (1000, 4096, 1e-3)
+    training, effort = paper.training, paper.integration.training
+    assert (training.epochs, training.batch, training.learning_rate) == (1000, 4096, 1e-3)
     assert (paper.shape.kind, paper.shape.hidden, paper.shape.activation) == (
         "affine",
         (64, 64),
         "relu",
     )
-    assert (paper.effort.draws, paper.effort.independent, paper.effort.adapt) == (512, True, False)
-    assert (paper.gradient, paper.joint, paper.schedule) == ("pathwise", True, "plateau")
+    assert (effort.draws, effort.independent, effort.adapt) == (512, True, False)
+    assert (training.gradient, training.schedule) == ("pathwise", "plateau")
+    assert paper.integration.joint
 
 
 def test_settings_round_trip_and_unknown_ones_are_refused():

@@ -13,6 +13,7 @@ from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.replicates import bootstrap_weights, replicate_fit
 from misscnf.fitting.solve.sandwich import measure_information, one_step_replicates
+from misscnf.model import Structure
 
 
 def table(rows=400, seed=0, share=0.0):
@@ -34,7 +35,13 @@ def fitted(df, preset="linear", graph=GRAPH, **settings):
     return MissCNF(graph, preset, progress=False, settings=settings).fit(df)
 
 
-def particles_of(model, count=16):
+def places_of(model, start):
+    """Where the parameters whose names start so stand in the vector of all."""
+    names = [name for name, part in model.named_parameters() for _ in range(part.numel())]
+    return [i for i, name in enumerate(names) if name.startswith(start)]
+
+
+def completions_of(model, count=16):
     rows = model._table
     return Completions.draw(
         model.model_,
@@ -51,8 +58,8 @@ def test_on_complete_rows_the_sandwich_is_that_of_statsmodels():
     wanted = (
         sm.OLS(values[:, 2], sm.add_constant(values[:, :2])).fit().get_robustcov_results("HC0")
     )
-    found = measure_information(model.model_, particles_of(model, 2))
-    places = [i for i, name in enumerate(found.names) if name.startswith("2/mechanism.mean")]
+    found = measure_information(model.model_, completions_of(model, 2))
+    places = places_of(model.model_, "mechanisms.2.mean")
     covariance = found.covariance()[places][:, places].numpy()
     np.testing.assert_allclose(covariance, wanted.cov_params(), rtol=1e-4, atol=1e-9)
 
@@ -64,8 +71,8 @@ def test_with_a_binary_outcome_too():
     values = model._table.values.numpy()
     features = (values[:, [1, 2]]).copy()
     wanted = sm.Logit(values[:, 3], sm.add_constant(features)).fit(disp=0, cov_type="HC0")
-    found = measure_information(model.model_, particles_of(model, 2))
-    places = [i for i, name in enumerate(found.names) if name.startswith("3/")]
+    found = measure_information(model.model_, completions_of(model, 2))
+    places = places_of(model.model_, "mechanisms.3.")
     covariance = found.covariance()[places][:, places].numpy()
     np.testing.assert_allclose(covariance, wanted.cov_params(), rtol=1e-3)
 
@@ -74,7 +81,7 @@ def test_with_holes_the_information_is_the_curvature_of_the_closed_form():
     """Louis' identity by 512 completions, against second differences of the exact likelihood."""
     model = fitted(table(share=0.35))
     rows, structural = model._table, model.model_
-    found = measure_information(structural, particles_of(model, 512))
+    found = measure_information(structural, completions_of(model, 512))
     parameters = [p for m in structural.mechanisms for p in m.parameters()]
 
     def gradient():
@@ -96,19 +103,19 @@ def test_with_holes_the_information_is_the_curvature_of_the_closed_form():
             curvature[place] = -(ends[0] - ends[1]) / 2e-4
             place += 1
     assert (found.matrix - curvature).abs().max() < 0.02 * curvature.abs().max()
-    lost = measure_information(fitted(table()).model_, particles_of(fitted(table()), 2)).matrix
+    lost = measure_information(fitted(table()).model_, completions_of(fitted(table()), 2)).matrix
     assert torch.trace(found.matrix) < 0.9 * torch.trace(lost)  # holes cost information
 
 
 def test_replicates_spread_as_the_sandwich_says():
     """400 replicates: a spread has a standard error of 3.5 %; 15 % is more than 4 of them."""
     model = fitted(table(share=0.35))
-    completions = particles_of(model, 64)
+    completions = completions_of(model, 64)
     weights = bootstrap_weights(400, len(completions), seed=3)
     models = one_step_replicates(model.model_, completions, weights)
     slopes = torch.stack([m.mechanism(2).mean.weight[0] for m in models])
     found = measure_information(model.model_, completions)
-    places = [i for i, name in enumerate(found.names) if name == "2/mechanism.mean.weight"]
+    places = places_of(model.model_, "mechanisms.2.mean.weight")
     wanted = found.covariance().diag().sqrt()[places]
     assert ((slopes.std(0) / wanted - 1).abs() < 0.15).all()
 
@@ -119,7 +126,7 @@ def test_what_the_table_says_nothing_of_stays_wide_and_finite():
     df.loc[:199, "b"], df.loc[200:, "c"] = np.nan, np.nan
     model = fitted(df)
     models = one_step_replicates(
-        model.model_, particles_of(model, 32), bootstrap_weights(50, len(df), seed=3)
+        model.model_, completions_of(model, 32), bootstrap_weights(50, len(df), seed=3)
     )
     slopes = torch.stack([m.mechanism(2).mean.weight[0] for m in models])
     assert slopes.isfinite().all()
@@ -130,15 +137,13 @@ def test_same_seed_same_replicates(preset):
     df = table(share=0.3)
     found = []
     for _ in range(2):
-        model = fitted(
-            df, preset, **({"epochs": 2, "compare_linear": False} if preset == "auto" else {})
-        )
+        networks = {"epochs": 2, "selection.compare": False} if preset == "auto" else {}
+        model = fitted(df, preset, **networks)
         rows = model._table
         models = replicate_fit(
             model.model_,
-            model.chosen_,
-            rows.schema.domains,
-            (rows.values, rows.observed),
+            Structure.of(model.graph_, rows.schema.domains),
+            MemoryRows(rows.values, rows.observed),
             model.settings_,
             seed=4,
             count=3,

@@ -223,8 +223,7 @@ def test_a_saved_share_answers_as_before(model, tmp_path):
 def test_what_is_no_share_is_refused_in_words():
     df = table(50)
     df.loc[3, "y"] = 1.5
-    said = r"asked to be 'share' and has 1\.5 in the row labelled 3"
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=r"asked to be 'share' and has 1\.5 in the row"):
         MissCNF(GRAPH, kinds={"y": "share"}, progress=False).fit(df)
 
 
