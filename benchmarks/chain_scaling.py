@@ -27,11 +27,11 @@ from misscnf.data.rows import MemoryRows
 from misscnf.data.table import IncompleteTable
 from misscnf.draws import derive_generator
 from misscnf.fitting.settings import Settings, Training
-from misscnf.mechanisms import Shape
 from misscnf.fitting.train.loop import Trainer
 from misscnf.fitting.train.objective import ObservedLikelihood
 from misscnf.inference.elimination import Plan
 from misscnf.inference.likelihood import observed_log_prob
+from misscnf.mechanisms import Shape
 from misscnf.model import Structure
 
 ROWS = 4096

@@ -16,10 +16,10 @@ from misscnf.data.domains import CONTINUOUS
 from misscnf.data.rows import MemoryRows
 from misscnf.draws import derive_generator
 from misscnf.fitting.settings import Settings, Training
-from misscnf.mechanisms import Shape
 from misscnf.fitting.train.loop import Trainer
 from misscnf.fitting.train.objective import ObservedLikelihood
 from misscnf.graph import CausalGraph
+from misscnf.mechanisms import Shape
 from misscnf.model import Structure
 
 ROWS, NODES, SHARE = 20_000, 20, 0.3
