@@ -215,7 +215,7 @@ def _infer_numbers(cells: pd.Series, name: str) -> _Choice:
         )
     if whole and _looks_like_counts(seen, distinct):
         why = f"whole numbers from {distinct[0]:g}, half of them up to {np.median(seen):g}"
-        return _Choice(Count.learn(name, seen, cells.dtype), why)
+        return _Choice(Count.learn_numbers(name, seen, cells.dtype), why)
     column = Continuous.learn(name, seen, dtype=cells.dtype)
     return _Choice(column, _why_continuous(seen, distinct, whole=whole), _offer(name, seen))
 
@@ -298,7 +298,7 @@ def _as_asked(cells: pd.Series, name: str, request: Request) -> _Choice:
     raw = read_numbers(cells, name)
     seen = raw[~np.isnan(raw)]
     if request.kind in CODECS and request.kind != "continuous":
-        column = CODECS[request.kind].learn(name, seen, cells.dtype)
+        column = CODECS[request.kind].learn_numbers(name, seen, cells.dtype)
         _refuse_impossible(cells, raw, column, request)
         return _Choice(column, why)
     link = {"continuous": "none", "positive": "log"}.get(request.kind, "logit")
