@@ -417,7 +417,7 @@ def _infer_numbers(cells: pd.Series, name: str, rules: KindRules) -> _Choice:
         )
     if whole and _looks_like_counts(seen, distinct, rules):
         why = f"whole numbers from {distinct[0]:g}, half of them up to {np.median(seen):g}"
-        return _Choice(Count.learn(name, seen, cells.dtype), why)
+        return _Choice(Count.learn_numbers(name, seen, cells.dtype), why)
     column = Continuous.learn(name, seen, dtype=cells.dtype)
     offer = _offer(name, seen) if len(seen) >= rules.enough else ""
     return _Choice(column, _why_continuous(seen, distinct, whole=whole, few=few), offer)

@@ -57,7 +57,7 @@ class ShareColumn(Column, kinds=("share",)):
     expected = "a number between 0 and 1, both left out"
 
     @classmethod
-    def learn(cls, name, cells, dtype):
+    def learn_numbers(cls, name, cells, dtype):
         return cls(name, float(cells.mean()), float(cells.std()))
 
     @property

@@ -30,8 +30,8 @@ __all__ = ["Column"]
 class Column(ABC):
     """The codec of one column. Subclasses are frozen dataclasses.
 
-    A subclass names the kinds that it serves in the class line. One for a kind of its own brings
-    `learn(name, cells, dtype)` beside the methods below, with the observed numbers in `cells`.
+    A subclass names the kinds that it serves in the class line. One for a kind of its own also
+    brings `learn_numbers`.
     """
 
     by_kind: ClassVar[dict[str, type[Column]]] = {}
@@ -45,6 +45,11 @@ class Column(ABC):
     """The node."""
     dtype: Dtype
     """The dtype in which drawn cells come back."""
+
+    @classmethod
+    def learn_numbers(cls, name: str, cells: np.ndarray, dtype: Dtype) -> Column:
+        """Learns from the observed numbers of a column, and the dtype that they had."""
+        raise TypeError(f"{cls.__name__} is not learned from numbers alone")
 
     @property
     @abstractmethod

@@ -50,7 +50,7 @@ class Count(Column, kinds=("count",)):
     dtype: Dtype = FLOAT
 
     @classmethod
-    def learn(cls, name: str, cells: np.ndarray, dtype: Dtype = FLOAT) -> Count:
+    def learn_numbers(cls, name: str, cells: np.ndarray, dtype: Dtype = FLOAT) -> Count:
         """Learns from the observed counts."""
         refuse_constant(name, cells)
         dtype = dtype if can_hold_numbers(dtype) else FLOAT
