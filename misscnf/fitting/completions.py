@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 from misscnf.data.rows import RowSource
 from misscnf.inference.elimination import Plan
@@ -119,7 +119,7 @@ class Completions:
         model: StructuralModel,
         rows: RowSource,
         count: int,
-        generator: torch.Generator,
+        generator: Generator,
         effort: Effort | None = None,
     ) -> Completions:
         """Draws completions from the posterior of a fitted model, spread evenly over it.

@@ -27,13 +27,7 @@ from misscnf.fitting.completions import Completions
 from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.select.crossfit import some_rows
 from misscnf.fitting.select.curves import choose_curves, reselect_curve
-from misscnf.fitting.select.forms import (
-    Comparison,
-    Form,
-    build_model,
-    choose_means,
-    choose_noise,
-)
+from misscnf.fitting.select.forms import Comparison, Form, build_model, choose_means, choose_noise
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.linear import LinearFit

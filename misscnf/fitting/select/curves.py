@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.data.rows import MemoryRows, RowSource
 from misscnf.draws import derive_generator
@@ -92,7 +92,7 @@ class _Family:
         """Returns the rows as completions of themselves."""
         everything = torch.ones_like(self.rows, dtype=torch.bool)
         model = self.model(Gaussian(self.structure.domains[:-1]).double())
-        return Completions.draw(model, MemoryRows(self.rows, everything), 1, torch.Generator())
+        return Completions.draw(model, MemoryRows(self.rows, everything), 1, Generator())
 
     def model(self, mechanism: Mechanism) -> StructuralModel:
         """Returns a model of the family; nobody asks its roots."""

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.data.domains import Domain
 from misscnf.fitting.settings import Curves
@@ -81,7 +81,7 @@ def find_basis(
     y: Tensor,
     rows: int,
     seen: int,
-    generator: torch.Generator,
+    generator: Generator,
     settings: Curves,
     scale: Tensor | None = None,
 ) -> Basis | None:

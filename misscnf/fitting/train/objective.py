@@ -29,7 +29,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.data.rows import RowSource
 from misscnf.draws import derive_generator
@@ -155,7 +155,7 @@ class ObservedLikelihood(Objective):
         return report
 
     def _gradient(
-        self, values: Tensor, rows: Tensor, generator: torch.Generator, epoch: int
+        self, values: Tensor, rows: Tensor, generator: Generator, epoch: int
     ) -> StepReport:
         plan, effort = self.plan.select(rows), self.integration.training
         if epoch < self.complete_family_epochs:
@@ -216,7 +216,7 @@ def fisher_gradient(
     plan: Plan,
     effort: Effort,
     completions: int,
-    generator: torch.Generator,
+    generator: Generator,
     last: Tensor | None = None,
 ) -> StepReport:
     """Adds the gradient of −mean log p(x_O) to the parameters.
@@ -278,7 +278,7 @@ def _complete(
     components: Components,
     effort: Effort,
     completions: int,
-    generator: torch.Generator,
+    generator: Generator,
     last: Tensor | None = None,
 ) -> tuple[Tensor, float, float]:
     """Returns completed rows (S, N, d), Σ log-integrals, and the share that fell short."""
@@ -307,11 +307,7 @@ def _by_node(nodes: Tensor, rows: Tensor, count: int) -> tuple[Tensor, ...]:
 
 
 def pathwise_gradient(
-    model: StructuralModel,
-    values: Tensor,
-    plan: Plan,
-    effort: Effort,
-    generator: torch.Generator,
+    model: StructuralModel, values: Tensor, plan: Plan, effort: Effort, generator: Generator
 ) -> StepReport:
     """Adds the gradient of −mean log p̂(x_O), through the draws, as the paper does."""
     log_prob = free_log_prob(model, values, plan).sum()
