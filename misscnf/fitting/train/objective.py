@@ -184,8 +184,7 @@ class ObservedLikelihood(Objective):
         effort = self.integration.validation
         for batch in held_out.batches(effort.rows_at_once):
             values = self._numbers(batch.values)
-            rows = torch.arange(start, start + len(values), device=values.device)
-            part = plan.select(rows)
+            part = plan.select(torch.arange(start, start + len(values), device=values.device))
             found.append(observed_log_prob(self.model, values, part, generator, effort).log_prob)
             start += len(values)
         self._load(now)
@@ -233,12 +232,10 @@ def fisher_gradient(
     """
     components = plan.components()
     with torch.no_grad():
-        completed, log_integral, below_target = _complete(
+        completed, total, below_target = _complete(
             model, values, components, effort, completions, generator, last
         )
-    total = log_integral
-    drawn_nodes = torch.cat([components.cell_node, components.evidence_node])
-    drawn_rows = torch.cat([components.cell_row, components.evidence_row])
+    drawn_nodes, drawn_rows, _ = components.factors()
     order = torch.argsort(drawn_nodes, stable=True)
     free_by_node = _by_node(*plan.free_factors(), len(model.graph))
     drawn_by_node = _by_node(drawn_nodes[order], drawn_rows[order], len(model.graph))
