@@ -74,11 +74,7 @@ class Ensemble:
         ]
 
     def log_factor(self, parameters: Sequence[Parameters]) -> LogFactor:
-        """Returns log φ as a function of node, own values and parents, for all replicates.
-
-        Arguments:
-            parameters: Those of each block, such as `Ensemble.parameters`.
-        """
+        """Returns log φ for all replicates, by the parameters of each block."""
 
         def evaluate(node: int, own: Tensor, parents: Tensor) -> Tensor | None:
             block = self.block_of[node]

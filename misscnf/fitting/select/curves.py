@@ -157,13 +157,9 @@ def reselect_curve(
 
     A prior precision that was chosen for noise of one size is too high where there is less of it.
 
-    Arguments:
+    Arguments are those of `choose_curves`, and:
         mechanism: A curve with a network of the scale.
-        structure: The graph, its domains and ties.
-        rows: All rows.
         block: Whose mechanism it is.
-        settings: How curves are chosen.
-        seed: Where randomness starts.
     """
     mean = mechanism.linear_mean()
     assert mean is not None

@@ -54,12 +54,7 @@ class Form:
     """centres, products and basis functions, where a curve sets the mean"""
 
     def shape(self, full: Shape, scale_hidden: tuple[int, ...] = (32, 32)) -> Shape:
-        """Returns the shape of the mechanism.
-
-        Arguments:
-            full: The shape of a node with a network.
-            scale_hidden: Hidden widths of a network of the scale.
-        """
+        """Returns the shape of the mechanism; `full` is that of a node with a network."""
         shape = full if self.mean else replace(full, hidden=(), scale_hidden=None)
         if self.curve:
             shape = replace(shape, curve=self.curve)
@@ -198,13 +193,8 @@ def choose_noise(
 ) -> dict[int, Form]:
     """Returns the blocks that earn a richer noise, and which.
 
-    Arguments:
+    Arguments are those of `choose_means`, but for:
         model: The fit with normal noise of constant scale in continuous nodes.
-        structure: The graph, its domains and ties.
-        rows: All rows.
-        settings: How networks are shaped, trained and compared.
-        seed: Where randomness starts.
-        watch: Called after each epoch.
     """
     selection = settings.selection
     completions = _complete(model, rows, settings, seed, "noise rows")

@@ -85,8 +85,7 @@ class Objective(ABC):
     def validate(self, parameters: Mapping[str, Tensor]) -> Tensor:
         """Returns the log-densities of the held-out rows, by the same draws at every call.
 
-        Returns:
-            (n,), or (B, n) of replicates, times the weights of the rows.
+        (n,), or (B, n) of replicates, times the weights of the rows.
         """
 
 

@@ -67,12 +67,7 @@ class Integral(Protocol):
         """Returns Σ_c weight_c E[Σ_i log φ_i | x_O] over the components' factors.
 
         The posterior is held fixed: by Fisher's identity, the gradient by the parameters is that
-        of the log-integrals.
-
-        Arguments:
-            model: The structural model.
-            values: (N, d) the values that the components were integrated with.
-            weight: (C,)
+        of the log-integrals. The values (N, d) are those that they were integrated with.
         """
 
 

@@ -39,12 +39,7 @@ class Proposal(NamedTuple):
     """(C,) whether it was fitted to enough effective points by their weights as they are"""
 
     def points(self, scores: Tensor, place: Tensor) -> Tensor:
-        """Carries standard normal points to points of the proposal.
-
-        Arguments:
-            scores: (C, K, m).
-            place: (C, K) uniform numbers that choose the Gaussian of each.
-        """
+        """Carries standard normal points (C, K, m) to the Gaussians at uniform places (C, K)."""
         part = torch.searchsorted(self.share.cumsum(1), place).clamp(max=self.share.shape[1] - 1)
         points = torch.zeros_like(scores)
         for j in range(self.share.shape[1]):
