@@ -27,9 +27,8 @@ class ElpdDifference:
         """Summarises the differences of all rows."""
         if len(difference) < 2:  # one row cannot tell how much rows differ
             return ElpdDifference(float(difference.mean()), math.inf)
-        return ElpdDifference(
-            float(difference.mean()), float(difference.std() / math.sqrt(len(difference)))
-        )
+        error = float(difference.std() / math.sqrt(len(difference)))
+        return ElpdDifference(float(difference.mean()), error)
 
     @property
     def ratio(self) -> float:

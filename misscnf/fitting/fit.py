@@ -27,13 +27,7 @@ from misscnf.fitting.completions import Completions
 from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.select.crossfit import some_rows
 from misscnf.fitting.select.curves import choose_curves, reselect_curve
-from misscnf.fitting.select.forms import (
-    Comparison,
-    Form,
-    build_model,
-    choose_means,
-    choose_noise,
-)
+from misscnf.fitting.select.forms import Comparison, Form, build_model, choose_means, choose_noise
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.linear import LinearFit
@@ -153,8 +147,7 @@ class _Task:
             settings = replace(settings, training=short)
         model.float().to(self.device)
         objective = ObservedLikelihood(model, self.train, self.validation, settings, self.seed)
-        trainer = Trainer(objective, settings.training, self._checkpoint(stage))
-        history = trainer.run(self.watch)
+        history = Trainer(objective, settings.training, self._checkpoint(stage)).run(self.watch)
         return model.double().cpu(), history
 
     def networks(self, line: StructuralModel) -> Comparison | None:
@@ -162,9 +155,8 @@ class _Task:
         if not self.many_held_out:
             logger.info("too few held-out rows (%d) to justify a network.", self.held_out)
             return None
-        return choose_means(
-            line, self.structure, self.everything, self.settings, self.seed, self.choosing
-        )
+        given = (self.structure, self.everything, self.settings, self.seed)
+        return choose_means(line, *given, self.choosing)
 
     def curves(
         self, line: StructuralModel, comparison: Comparison | None
@@ -187,17 +179,15 @@ class _Task:
         for block, form in enumerate(forms):
             law = mechanisms[block]
             if form.scale and form.curve and law.linear_mean() is not None:
-                law = reselect_curve(
-                    law, self.structure, self.some, block, self.settings, self.seed
-                )
+                given = (self.structure, self.some, block, self.settings, self.seed)
+                law = reselect_curve(law, *given)
                 mechanisms[block], forms[block] = law, replace(form, curve=law.curve_size)
         return model.like(mechanisms), tuple(forms)
 
     def maximise(self, model: StructuralModel) -> int:
         """Moves lines and curves to the maximum of the likelihood; returns the rounds it took."""
-        return maximise_monte_carlo(
-            model, self.everything, self.settings, self.seed, self._maximising
-        )
+        given = (self.everything, self.settings, self.seed)
+        return maximise_monte_carlo(model, *given, self._maximising)
 
     def log_prob(self, model: StructuralModel) -> float:
         """Returns the mean log-density of what all rows show."""

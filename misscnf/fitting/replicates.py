@@ -71,27 +71,15 @@ def replicate_fit(
         found = _afresh(model, start)
         found.initialise(derive_generator(seed, "replicate", replicate))
         models.append(found.float())
-    generator = derive_generator(seed, "particles")
-    completions = Completions.draw(
-        model,
-        rows,
-        replication.completions_of_networks,
-        generator,
-        settings.integration.completions,
-    )
+    generator, effort = derive_generator(seed, "particles"), settings.integration.completions
+    times = replication.completions_of_networks
+    completions = Completions.draw(model, rows, times, generator, effort).to(torch.float32)
     order = torch.randperm(len(completions), generator=derive_generator(seed, "held out"))
     held_out = int(replication.held_out * len(order))
     split = order[held_out:], order[:held_out]
     training = replace(settings.training, steps_an_epoch=replication.steps_an_epoch)
-    train_ensemble(
-        models,
-        completions.to(torch.float32),
-        split,
-        weights.float(),
-        replace(settings, training=training),
-        seed,
-        watch,
-    )
+    settings = replace(settings, training=training)
+    train_ensemble(models, completions, split, weights.float(), settings, seed, watch)
     return [found.double().eval().requires_grad_(requires_grad=False) for found in models]
 
 
@@ -105,28 +93,22 @@ def _afresh(model: StructuralModel, line: StructuralModel | None) -> StructuralM
 
     Curves rest on what the fit chose for them, and start where it ended: there is but one maximum.
     """
-    return model.like([_started(model, block, line) for block in range(len(model.blocks))])
-
-
-def _started(model: StructuralModel, block: int, line: StructuralModel | None) -> Mechanism:
-    fitted = model.block(block)
-    mechanism = type(fitted)(**fitted.spec())
-    if fitted.curve_size is not None:
-        mechanism.start_from(fitted)
-    elif line is not None:
-        mechanism.start_from(line.block(block))
-    return mechanism
+    mechanisms: list[Mechanism] = []
+    for block in range(len(model.blocks)):
+        fitted = model.block(block)
+        mechanisms.append(type(fitted)(**fitted.spec()))
+        if fitted.curve_size is not None:
+            mechanisms[-1].start_from(fitted)
+        elif line is not None:
+            mechanisms[-1].start_from(line.block(block))
+    return model.like(mechanisms)
 
 
 def _one_step(
     model: StructuralModel, rows: RowSource, weights: Tensor, settings: Settings, seed: int
 ) -> list[StructuralModel]:
     """Returns the lines and curves of each set of weights, (B, N)."""
-    completions = Completions.draw(
-        model,
-        rows,
-        settings.replicates.completions_of_solved,
-        derive_generator(seed, "particles of the line"),
-        settings.integration.completions,
-    )
+    generator, effort = derive_generator(seed, "particles of the line"), settings.integration
+    times = settings.replicates.completions_of_solved
+    completions = Completions.draw(model, rows, times, generator, effort.completions)
     return one_step_replicates(model, completions, weights, seed, settings.replicates)

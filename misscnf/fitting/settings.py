@@ -24,16 +24,8 @@ from misscnf.errors import InputError
 from misscnf.inference.integrals import ALGORITHM_1, Efforts
 from misscnf.mechanisms import Shape
 
-__all__ = [
-    "Settings",
-    "Solving",
-    "Selection",
-    "Training",
-    "Curves",
-    "Replication",
-    "PRESETS",
-    "preset_settings",
-]
+__all__ = ["Settings", "Solving", "Selection", "Training", "Curves", "Replication"]
+__all__ += ["PRESETS", "preset_settings"]
 
 
 @dataclass(frozen=True)

@@ -61,30 +61,20 @@ class Ensemble:
             if blocks is None or block in blocks:
                 stacked, _ = stack_module_state(shells)
             self.shells.append(shells[0])
-            self.parameters.append(
-                {name: nn.Parameter(tensor.detach()) for name, tensor in stacked.items()}
-            )
+            leaves: Parameters = {at: nn.Parameter(part.detach()) for at, part in stacked.items()}
+            self.parameters.append(leaves)
 
     def priors(self) -> list[Prior]:
         """Returns the priors of all parameters that have one, around zero."""
         return [
-            Prior(
-                block,
-                f"mechanism.{name}",
-                precision,
-                precision.new_zeros(self.size, *precision.shape),
-            )
+            Prior(block, f"mechanism.{name}", tau, tau.new_zeros(self.size, *tau.shape))
             for block, shell in enumerate(self.shells)
             if self.parameters[block]
-            for name, precision in shell.mechanism.prior_precision().items()
+            for name, tau in shell.mechanism.prior_precision().items()
         ]
 
     def log_factor(self, parameters: Sequence[Parameters]) -> LogFactor:
-        """Returns log φ as a function of node, own values and parents, for all replicates.
-
-        Arguments:
-            parameters: Those of each block, such as `Ensemble.parameters`.
-        """
+        """Returns log φ for all replicates, by the parameters of each block."""
 
         def evaluate(node: int, own: Tensor, parents: Tensor) -> Tensor | None:
             block = self.block_of[node]

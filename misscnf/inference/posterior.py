@@ -8,10 +8,8 @@ noise of each completion, paper Corollary 2) and the gradient of the likelihood 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.draws import normal_numbers
 from misscnf.inference.elimination import Plan
@@ -27,7 +25,7 @@ def draw_hidden(
     plan: Plan,
     draws: int,
     effort: Effort,
-    generator: torch.Generator,
+    generator: Generator,
 ) -> Tensor:
     """Fills the hidden cells by independent posterior draws, (draws, N, d); barren ones stay."""
     completed = values.expand(draws, *values.shape).clone()
@@ -37,12 +35,13 @@ def draw_hidden(
     return completed
 
 
+@torch.no_grad()
 def draw_completions(
     model: StructuralModel,
     values: Tensor,
     plan: Plan,
     draws: int,
-    generator: torch.Generator,
+    generator: Generator,
     effort: Effort = Efforts.imputation,
 ) -> Tensor:
     """Fills all unobserved cells of each row.
@@ -59,20 +58,8 @@ def draw_completions(
     Returns:
         (draws, N, d); observed cells are as they were.
     """
-    with torch.no_grad():
-        parts = list(_completions(model, values, plan, draws, generator, effort))
-    return torch.cat(parts, dim=1) if parts else values.expand(draws, *values.shape)
-
-
-def _completions(
-    model: StructuralModel,
-    values: Tensor,
-    plan: Plan,
-    draws: int,
-    generator: torch.Generator,
-    effort: Effort,
-) -> Iterator[Tensor]:
     effort = effort.for_completions(draws)
+    parts = [values[:0].expand(draws, 0, -1)]
     for rows in torch.arange(len(values), device=values.device).split(effort.rows_at_once):
         part = plan.select(rows)
         x = draw_hidden(model, values[rows], part, draws, effort, generator)
@@ -81,4 +68,5 @@ def _completions(
             noise = normal_numbers((*x.shape[:-1], model.noise_width), generator, values)
             nodes = barren.any(0).nonzero()[:, 0].tolist()
             x = model.complete(x, nodes, noise, where=barren.expand_as(x))
-        yield x
+        parts.append(x)
+    return torch.cat(parts, dim=1)

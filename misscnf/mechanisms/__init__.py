@@ -4,42 +4,21 @@ from misscnf.mechanisms.affine import Affine
 from misscnf.mechanisms.base import (
     Growth,
     LinearForm,
-    LinearMean,
     Mechanism,
     NoiseSpline,
+    Shape,
     standard_normal_log_prob,
 )
 from misscnf.mechanisms.categorical import Categorical, GumbelMax
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.count import Count, InverseCount
 from misscnf.mechanisms.encoding import Encoding, Parents, read_parents, write_parents
-from misscnf.mechanisms.gaussian import Gaussian
+from misscnf.mechanisms.gaussian import Gaussian, LinearMean
 from misscnf.mechanisms.rescaled import Rescaled
-from misscnf.mechanisms.shape import Shape
 from misscnf.mechanisms.spline import Spline
 from misscnf.mechanisms.threshold import Ordinal, Threshold
 
-__all__ = [
-    "Mechanism",
-    "Gaussian",
-    "Spline",
-    "Affine",
-    "Ordinal",
-    "Categorical",
-    "Count",
-    "Threshold",
-    "GumbelMax",
-    "InverseCount",
-    "Rescaled",
-    "Shape",
-    "Conditioner",
-    "Encoding",
-    "Parents",
-    "read_parents",
-    "write_parents",
-    "Growth",
-    "LinearForm",
-    "LinearMean",
-    "NoiseSpline",
-    "standard_normal_log_prob",
-]
+__all__ = ["Mechanism", "Gaussian", "Spline", "Affine", "Ordinal", "Categorical", "Count"]
+__all__ += ["Threshold", "GumbelMax", "InverseCount", "Rescaled", "Shape", "Conditioner"]
+__all__ += ["Encoding", "Parents", "read_parents", "write_parents", "Growth", "LinearForm"]
+__all__ += ["LinearMean", "NoiseSpline", "standard_normal_log_prob"]

@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.data.domains import Domain
-from misscnf.mechanisms.base import Mechanism, standard_normal_log_prob
+from misscnf.mechanisms.base import Mechanism, Shape, standard_normal_log_prob
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
 from misscnf.mechanisms.gaussian import soft_bound
-
-if TYPE_CHECKING:
-    from misscnf.mechanisms.shape import Shape
 
 __all__ = ["Affine"]
 
@@ -64,9 +61,7 @@ class Affine(Mechanism, name="affine"):
         shift, log_slope = self.shift_and_log_slope(parents)
         return (u - shift) * torch.exp(-log_slope)
 
-    def abduct(
-        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
-    ) -> Tensor:
+    def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:
         """Returns μ + exp(s) x."""
         shift, log_slope = self.shift_and_log_slope(parents)
         return shift + torch.exp(log_slope) * x
@@ -75,10 +70,6 @@ class Affine(Mechanism, name="affine"):
     def solvable(self) -> bool:
         """Never: it is trained as the paper trains it."""
         return False
-
-    def initialise(self, generator: torch.Generator) -> None:
-        """Draws all layers."""
-        self.conditioner.initialise(generator)
 
     def spec(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

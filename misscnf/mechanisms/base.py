@@ -25,19 +25,20 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 from misscnf.data.domains import Continuous, Domain
 from misscnf.mechanisms.conditioner import Conditioner
+from misscnf.mechanisms.encoding import Parents, read_parents
 
 if TYPE_CHECKING:
-    from misscnf.mechanisms.shape import Shape
+    from misscnf.mechanisms.gaussian import LinearMean
 
-__all__ = ["Growth", "LinearForm", "LinearMean", "Mechanism", "NoiseSpline"]
-__all__ += ["standard_normal_log_prob"]
+__all__ = ["Growth", "LinearForm", "Mechanism", "NoiseSpline", "Shape", "standard_normal_log_prob"]
 
 Growth = Literal["network", "curve", "scale", "spline"]
 """What a mechanism may grow into: a network or a curve of its mean (or logits), a network of its
@@ -61,40 +62,6 @@ class LinearForm(NamedTuple):
     offset: Callable[[Tensor], Tensor] | None = None
     """What discrete parents add, as a function of all parents (..., p); None where there are none.
     The values of continuous parents do not matter to it."""
-
-
-class LinearMean(ABC):
-    """A mean that is linear in few coefficients, beside a scale: a line or a curve.
-
-        m(x_pa) = columns(x_pa) · coefficients
-
-    Whatever maximises a likelihood over such means evaluates the columns of a row once.
-    """
-
-    constant_scale: bool
-    """Whether the scale is one number, that may be moved, or what a network says of each row."""
-
-    @abstractmethod
-    def columns(self, parents: Tensor) -> Tensor:
-        """Returns what the mean is made of at parents (n, p), (n, c)."""
-
-    @property
-    @abstractmethod
-    def prior_precision(self) -> Tensor:
-        """The precision of each coefficient in its prior, (c,); zero where it has none."""
-
-    @property
-    @abstractmethod
-    def coefficients(self) -> Tensor:
-        """A copy of the coefficients, (c,)."""
-
-    @abstractmethod
-    def log_scale(self, parents: Tensor) -> Tensor:
-        """Returns the log-scale, (1,) where it is constant and (n,) otherwise."""
-
-    @abstractmethod
-    def write(self, coefficients: Tensor, log_scale: Tensor | None) -> None:
-        """Gives the mechanism other coefficients (c,), and another constant log-scale (1,)."""
 
 
 class NoiseSpline(NamedTuple):
@@ -160,9 +127,7 @@ class Mechanism(nn.Module, ABC):
         """Returns the value that the noise u makes, shape (...)."""
 
     @abstractmethod
-    def abduct(
-        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
-    ) -> Tensor:
+    def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:
         """Returns the noise that makes the value x, shape (...).
 
         Where several noises do, one of them is drawn from p(u | x, parents) by the generator.
@@ -262,8 +227,10 @@ class Mechanism(nn.Module, ABC):
         """
         return ()
 
-    def initialise(self, generator: torch.Generator) -> None:
-        """Draws starting parameters; a mechanism without random ones need not."""
+    def initialise(self, generator: Generator) -> None:
+        """Draws the hidden layers of all networks."""
+        for part in self._conditioners().values():
+            part.initialise(generator)
 
     def start(self, domain: Domain) -> None:
         """Takes over what is known of the column alone, before any row is used."""
@@ -280,3 +247,32 @@ class Mechanism(nn.Module, ABC):
             for name, tensor in self.state_dict().items():  # parameters, and what a curve rests on
                 if name in simpler and simpler[name].shape == tensor.shape:
                     tensor.copy_(simpler[name])
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The mechanism that a node gets, according to what its values can be."""
+
+    kind: str = "gaussian"
+    """What continuous nodes get, by its name: "gaussian", "spline" or "affine"."""
+    hidden: tuple[int, ...] = (64, 64, 64)
+    """Hidden widths of the network of means or logits; none makes them linear."""
+    scale_hidden: tuple[int, ...] | None = None
+    """Hidden widths of the network of scales, and of the spacings of levels; None makes them
+    constant."""
+    activation: Literal["silu", "relu"] = "silu"
+    """The activation of all networks."""
+    curve: tuple[int, ...] | None = None
+    """Centres, products and basis functions of the curve of a continuous node's mean; None for
+    none."""
+
+    def build(self, parents: Parents, domain: Domain | None = None) -> Mechanism:
+        """Makes the mechanism of a node.
+
+        Arguments:
+            parents: The domains of its parents, or their number.
+            domain: What its values can be; continuous by default.
+        """
+        domain = domain or Continuous()
+        law = Mechanism.by_kind.get(domain.kind) or Mechanism.registry[self.kind]
+        return law.of_shape(read_parents(parents), domain, self)

@@ -19,20 +19,17 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.data import domains
 from misscnf.data.domains import Domain
-from misscnf.mechanisms.base import Growth, Mechanism
+from misscnf.mechanisms.base import Growth, Mechanism, Shape
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
 from misscnf.mechanisms.steps import interior_uniform
-
-if TYPE_CHECKING:
-    from misscnf.mechanisms.shape import Shape
 
 __all__ = ["GumbelMax", "Categorical"]
 
@@ -78,9 +75,7 @@ class GumbelMax(Mechanism):
         gumbels = -torch.log(-torch.special.log_ndtr(u))
         return (self.logits(parents) + gumbels).argmax(-1).to(u)
 
-    def abduct(
-        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
-    ) -> Tensor:
+    def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:
         """Draws the noises given that x won, (..., levels)."""
         log_probs = torch.log_softmax(self.logits(parents), -1)
         shape = torch.broadcast_shapes(x.shape, log_probs.shape[:-1])
@@ -126,11 +121,7 @@ class Categorical(GumbelMax, name="categorical", serves=("categorical",)):
     growths: ClassVar[frozenset[Growth]] = frozenset(["network"])
 
     def __init__(
-        self,
-        parents: Parents,
-        levels: int,
-        hidden: Sequence[int] = (),
-        activation: str = "silu",
+        self, parents: Parents, levels: int, hidden: Sequence[int] = (), activation: str = "silu"
     ) -> None:
         super().__init__(levels)
         self.parents = read_parents(parents)
@@ -146,10 +137,6 @@ class Categorical(GumbelMax, name="categorical", serves=("categorical",)):
         """Returns zero and the logits of the other categories against the first."""
         others = self.others(parents)
         return torch.cat([torch.zeros_like(others[..., :1]), others], dim=-1)
-
-    def initialise(self, generator: torch.Generator) -> None:
-        """Draws the hidden layers."""
-        self.others.initialise(generator)
 
     def spec(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

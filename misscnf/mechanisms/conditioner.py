@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch.nn import functional
 
 from misscnf.mechanisms.curve import Curve
@@ -34,10 +34,11 @@ class Conditioner(nn.Module):
     Arguments:
         parents: The domains of the p parents, or their number. With none, the parameters are
             constants.
-        outputs: The number of parameters. hidden: Widths of the hidden layers; none makes the map
-        linear. activation: A name in `ACTIVATIONS`. skip: Whether the linear part stands beside
-        the network. curve: Centres, products and basis functions of a curve beside the linear
-        part; None for none.
+        outputs: The number of parameters.
+        hidden: Widths of the hidden layers; none makes the map linear.
+        activation: A name in `ACTIVATIONS`.
+        skip: Whether the linear part stands beside the network.
+        curve: Centres, products and basis functions of a curve beside the line; None for none.
     """
 
     def __init__(
@@ -56,9 +57,8 @@ class Conditioner(nn.Module):
         self.hidden = tuple(hidden) if features else ()
         self.activation = ACTIVATIONS[activation]
         self.bias = nn.Parameter(torch.zeros(outputs))
-        self.weight = (
-            nn.Parameter(torch.zeros(outputs, features)) if self._has_line(skip) else None
-        )
+        line = torch.zeros(outputs, features)
+        self.weight = nn.Parameter(line) if features and (skip or not self.hidden) else None
         widths = (features, *self.hidden)
         self.weights = nn.ParameterList(
             torch.zeros(wide, narrow) for narrow, wide in zip(widths, self.hidden, strict=False)
@@ -68,9 +68,6 @@ class Conditioner(nn.Module):
         self.last = nn.Parameter(last) if self.hidden else None
         self.skip = skip
         self.curve = Curve(features, outputs, *curve) if curve and features else None
-
-    def _has_line(self, skip: bool) -> bool:  # noqa: FBT001
-        return self.features > 0 and (skip or not self.hidden)
 
     @property
     def is_line(self) -> bool:
@@ -123,7 +120,7 @@ class Conditioner(nn.Module):
         if self.weight is not None:
             nn.init.constant_(self.weight, slope)
 
-    def initialise(self, generator: torch.Generator) -> None:
+    def initialise(self, generator: Generator) -> None:
         """Draws the hidden layers, U(±1/√fan-in); the last stays zero beside a linear part."""
         layers = list(zip(self.weights, self.biases, strict=True))
         if self.last is not None and not self.skip:

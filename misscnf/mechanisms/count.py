@@ -12,23 +12,20 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from scipy import special, stats
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch.nn import functional
 
 from misscnf.data import domains
 from misscnf.data.domains import Domain
-from misscnf.mechanisms.base import Growth, Mechanism
+from misscnf.mechanisms.base import Growth, Mechanism, Shape
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
 from misscnf.mechanisms.steps import interior_uniform, noise_between
-
-if TYPE_CHECKING:
-    from misscnf.mechanisms.shape import Shape
 
 __all__ = ["InverseCount", "Count"]
 
@@ -83,9 +80,7 @@ class InverseCount(Mechanism):
         count = self._law(parents).quantile(tail, score.cpu().numpy() > 0.0)
         return torch.from_numpy(count).to(u)
 
-    def abduct(
-        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
-    ) -> Tensor:
+    def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:
         """Draws the noise from its normal law among those that make x."""
         law, k = self._law(parents), x.detach().double().cpu().numpy()
         masses = (law.upto(k - 1.0), law.upto(k), law.beyond(k - 1.0), law.beyond(k))
@@ -93,8 +88,7 @@ class InverseCount(Mechanism):
             logs = [np.array(np.log(mass)) for mass in masses]
         ends = [torch.from_numpy(log).to(x.device, torch.float64) for log in logs]
         share = interior_uniform(ends[0].shape, generator, ends[0])
-        below, upto, beyond_below, beyond = ends
-        return noise_between(below, upto, beyond_below, beyond, share).to(x)
+        return noise_between(ends, share).to(x)
 
     def support(self, parents: Tensor, tail: float) -> Tensor:
         """Returns how many counts hold all but the tail of the mass."""
@@ -113,20 +107,20 @@ class _Law(NamedTuple):
 
     def upto(self, k: np.ndarray) -> np.ndarray:
         """Returns P(x ≤ k), (...)."""
+        above = np.maximum(k, 0.0) + 1.0
         if self.r is None:
-            mass = special.gammaincc(np.maximum(k, 0.0) + 1.0, self.mean)
+            mass = special.gammaincc(above, self.mean)
         else:
-            mass = special.betainc(self.r, np.maximum(k, 0.0) + 1.0, self.r / (self.r + self.mean))
+            mass = special.betainc(self.r, above, self.r / (self.r + self.mean))
         return np.where(k < 0, 0.0, mass)
 
     def beyond(self, k: np.ndarray) -> np.ndarray:
         """Returns P(x > k), (...)."""
+        above = np.maximum(k, 0.0) + 1.0
         if self.r is None:
-            mass = special.gammainc(np.maximum(k, 0.0) + 1.0, self.mean)
+            mass = special.gammainc(above, self.mean)
         else:
-            mass = special.betainc(
-                np.maximum(k, 0.0) + 1.0, self.r, self.mean / (self.r + self.mean)
-            )
+            mass = special.betainc(above, self.r, self.mean / (self.r + self.mean))
         return np.where(k < 0, 1.0, mass)
 
     def quantile(self, mass: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -219,10 +213,6 @@ class Count(InverseCount, name="count", serves=("count",)):
             return None
         least = self.dispersion.new_tensor(math.log(self.least_dispersion))
         return torch.logaddexp(self.dispersion, least)
-
-    def initialise(self, generator: torch.Generator) -> None:
-        """Draws the hidden layers."""
-        self.location.initialise(generator)
 
     def start(self, domain: Domain) -> None:
         """Starts at the mean of the column."""

@@ -69,16 +69,9 @@ class Curve(nn.Module):
     def raw_basis(self, features: Tensor) -> Tensor:
         """Returns k(x, z), xxᵀ and hinges, (..., M + products + 2 f)."""
         inside = features.clamp(self.edges[0], self.edges[1])
-        radial = self._radial_basis(features, inside)
+        radial = radial_basis(*(x / self.length_scale for x in (features, inside, self.centres)))
         products = [extended_products(features, inside)] if self.products else []
         return torch.cat([radial, *products, hinges(features, inside)], -1)
-
-    def _radial_basis(self, features: Tensor, inside: Tensor) -> Tensor:
-        return radial_basis(
-            features / self.length_scale,
-            inside / self.length_scale,
-            self.centres / self.length_scale,
-        )
 
     def basis_functions(self, features: Tensor) -> Tensor:
         """Returns f(x), (..., basis functions)."""

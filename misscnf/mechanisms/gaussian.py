@@ -9,26 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.data.domains import Domain
-from misscnf.mechanisms.base import (
-    Growth,
-    LinearForm,
-    LinearMean,
-    Mechanism,
-    standard_normal_log_prob,
-)
+from misscnf.mechanisms.base import Growth, LinearForm, Mechanism, Shape, standard_normal_log_prob
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
 
-if TYPE_CHECKING:
-    from misscnf.mechanisms.shape import Shape
-
-__all__ = ["Gaussian", "SMALLEST_LOG_SCALE", "soft_bound"]
+__all__ = ["Gaussian", "LinearMean", "SMALLEST_LOG_SCALE", "soft_bound"]
 
 SMALLEST_LOG_SCALE = math.log(1e-4)
 """A column that its parents determine exactly has no density; its scale ends here, of its own."""
@@ -70,12 +61,8 @@ class Gaussian(Mechanism, name="gaussian"):
             self.parents, 1, mean_hidden, activation=activation, curve=mean_curve
         )
         self.constant_scale = scale_hidden is None or not self.parents
-        self.log_scale = Conditioner(
-            () if self.constant_scale else self.parents,
-            1,
-            scale_hidden or (),
-            activation=activation,
-        )
+        given = () if self.constant_scale else self.parents
+        self.log_scale = Conditioner(given, 1, scale_hidden or (), activation=activation)
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
@@ -99,17 +86,10 @@ class Gaussian(Mechanism, name="gaussian"):
         location, log_scale = self.location_and_log_scale(parents)
         return location + torch.exp(log_scale) * u
 
-    def abduct(
-        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
-    ) -> Tensor:
+    def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:
         """Returns (x − m) / exp(s)."""
         location, log_scale = self.location_and_log_scale(parents)
         return (x - location) * torch.exp(-log_scale)
-
-    def initialise(self, generator: torch.Generator) -> None:
-        """Draws the hidden layers of both networks."""
-        self.mean.initialise(generator)
-        self.log_scale.initialise(generator)
 
     def linear_form(self) -> LinearForm | None:
         """Returns the line, where the mean is one and the scale is constant."""
@@ -128,7 +108,7 @@ class Gaussian(Mechanism, name="gaussian"):
 
     def linear_mean(self) -> LinearMean | None:
         """Returns the mean, where it is a line or a curve."""
-        return None if self.mean.hidden else _Mean(self)
+        return None if self.mean.hidden else LinearMean(self)
 
     def with_mean_of(self, other: Mechanism) -> Mechanism:
         """Returns a Gaussian mechanism with this scale and another's mean."""
@@ -168,32 +148,43 @@ class Gaussian(Mechanism, name="gaussian"):
         }
 
 
-class _Mean(LinearMean):
-    """The mean of a Gaussian mechanism without a network in it."""
+class LinearMean:
+    """A mean that is linear in few coefficients, beside a scale: a line or a curve.
+
+        m(x_pa) = columns(x_pa) · coefficients
+
+    Whatever maximises a likelihood over such means evaluates the columns of a row once.
+
+    Arguments:
+        mechanism: Whose mean it is; no network is in it.
+    """
 
     def __init__(self, mechanism: Gaussian) -> None:
         self._mechanism, self._mean = mechanism, mechanism.mean
         self.constant_scale = mechanism.constant_scale
+        """Whether the scale is one number, that may be moved, or what a network says of a row."""
+        self.prior_precision = self._mean.coefficient_precision
+        """The precision of each coefficient in its prior, (c,); zero where it has none."""
 
     def columns(self, parents: Tensor) -> Tensor:
+        """Returns what the mean is made of at parents (n, p), (n, c)."""
         return self._mean.columns(parents)
 
     @property
-    def prior_precision(self) -> Tensor:
-        return self._mean.coefficient_precision
-
-    @property
     def coefficients(self) -> Tensor:
+        """A copy of the coefficients, (c,)."""
         return self._mean.coefficients
 
     @torch.no_grad()
     def log_scale(self, parents: Tensor) -> Tensor:
+        """Returns the log-scale, (1,) where it is constant and (n,) otherwise."""
         if self.constant_scale:
             return self._mechanism.log_scale.bias.clone()
         return soft_bound(self._mechanism.log_scale(parents)[..., 0], LOG_SCALE_BOUND)
 
     @torch.no_grad()
     def write(self, coefficients: Tensor, log_scale: Tensor | None) -> None:
+        """Gives the mechanism other coefficients (c,), and another constant log-scale (1,)."""
         self._mean.set_coefficients(coefficients)
         if self.constant_scale and log_scale is not None:
             self._mechanism.log_scale.bias.copy_(log_scale.clamp(min=SMALLEST_LOG_SCALE))

@@ -21,21 +21,18 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from numpy.polynomial.hermite_e import hermegauss
-from torch import Tensor
+from torch import Generator, Tensor
 from torch.distributions import Distribution
 
 from misscnf.data.domains import Domain
-from misscnf.mechanisms.base import Mechanism, NoiseSpline, standard_normal_log_prob
+from misscnf.mechanisms.base import Mechanism, NoiseSpline, Shape, standard_normal_log_prob
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents
 from misscnf.mechanisms.gaussian import Gaussian
-
-if TYPE_CHECKING:
-    from misscnf.mechanisms.shape import Shape
 
 # Importing zuko switches torch's argument validation off for the whole process: put it back.
 _validation = (Distribution._validate_args, Distribution.arg_constraints)
@@ -54,14 +51,11 @@ class Spline(Mechanism, name="spline"):
 
     Arguments:
         parents: The domains of the parents, or their number.
-        mean_hidden: As in `Gaussian`.
-        scale_hidden: As in `Gaussian`.
+        mean_hidden, scale_hidden, activation, mean_curve: As in `Gaussian`.
         shape_hidden: Hidden widths of the network that sets the spline by the parents; None
             gives every row the same shape of noise.
         bins: The number of bins of the spline.
         bound: Where the spline ends and the linear tails begin.
-        activation: Activation of the networks.
-        mean_curve: As in `Gaussian`.
     """
 
     def __init__(
@@ -76,27 +70,17 @@ class Spline(Mechanism, name="spline"):
         mean_curve: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
-        self.bins = bins
-        self.bound = bound
+        self.bins, self.bound = bins, bound
         self.base = Gaussian(parents, mean_hidden, scale_hidden, activation, mean_curve)
         self.constant_shape = shape_hidden is None or not self.base.parents
-        self.shape = Conditioner(
-            () if self.constant_shape else self.base.parents,
-            3 * bins - 1,
-            shape_hidden or (),
-            activation=activation,
-        )
+        given = () if self.constant_shape else self.base.parents
+        self.shape = Conditioner(given, 3 * bins - 1, shape_hidden or (), activation=activation)
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
         """Makes one with the networks and the curve of a shape, and one spline for all rows."""
-        return cls(
-            parents,
-            shape.hidden,
-            shape.scale_hidden,
-            activation=shape.activation,
-            mean_curve=shape.curve,
-        )
+        widths = shape.hidden, shape.scale_hidden
+        return cls(parents, *widths, activation=shape.activation, mean_curve=shape.curve)
 
     @property
     def solvable(self) -> bool:
@@ -135,8 +119,7 @@ class Spline(Mechanism, name="spline"):
         # Draws that carry a gradient want the slope of the density itself.
         squares = self.constant_shape and not (x.requires_grad or parents.requires_grad)
         mean = location.detach() if squares else location
-        z = (x - mean) * torch.exp(-log_scale) + shift
-        u, log_slope = spline.call_and_ladj(z)
+        u, log_slope = spline.call_and_ladj((x - mean) * torch.exp(-log_scale) + shift)
         log_prob = standard_normal_log_prob(u) + log_slope - log_scale
         if not squares:
             return log_prob
@@ -150,18 +133,11 @@ class Spline(Mechanism, name="spline"):
         spline, shift = self._spline(parents)
         return location + torch.exp(log_scale) * (spline.inv(u) - shift)
 
-    def abduct(
-        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
-    ) -> Tensor:
+    def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:
         """Returns S((x − m) / exp(s) + c)."""
         spline, shift = self._spline(parents)
         u: Tensor = spline(self.base.abduct(x, parents) + shift)
         return u
-
-    def initialise(self, generator: torch.Generator) -> None:
-        """Draws the hidden layers of all networks."""
-        self.base.initialise(generator)
-        self.shape.initialise(generator)
 
     def start_from(self, line: Mechanism) -> None:
         """Takes over the parameters of a Gaussian mechanism, or of a spline's."""

@@ -17,22 +17,19 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 from torch.nn import functional
 
 from misscnf.data import domains
 from misscnf.data.domains import Domain
-from misscnf.mechanisms.base import Growth, Mechanism
+from misscnf.mechanisms.base import Growth, Mechanism, Shape
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
 from misscnf.mechanisms.gaussian import LOG_SCALE_BOUND, soft_bound
 from misscnf.mechanisms.steps import interior_uniform, noise_between
-
-if TYPE_CHECKING:
-    from misscnf.mechanisms.shape import Shape
 
 __all__ = ["Threshold", "Ordinal"]
 
@@ -104,19 +101,11 @@ class Threshold(Mechanism):
         latent = torch.special.log_ndtr(u) - torch.special.log_ndtr(-u)
         return (latent[..., None] > self.cuts(parents)).sum(-1).to(u)
 
-    def abduct(
-        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
-    ) -> Tensor:
+    def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:
         """Draws the noise from its normal law between the two cut points around x."""
         below, above = self._ends(x, parents)
-        share = interior_uniform(below.shape, generator, below)
-        return noise_between(
-            functional.logsigmoid(below),
-            functional.logsigmoid(above),
-            functional.logsigmoid(-below),
-            functional.logsigmoid(-above),
-            share,
-        )
+        masses = [functional.logsigmoid(end) for end in (below, above, -below, -above)]
+        return noise_between(masses, interior_uniform(below.shape, generator, below))
 
     def support(self, parents: Tensor, tail: float) -> Tensor:
         """Returns the number of levels."""
@@ -149,12 +138,8 @@ class Ordinal(Threshold, name="ordinal", serves=("binary", "ordinal")):
         self.activation = activation
         self.location = Conditioner(self.parents, 1, hidden, activation=activation)
         self.constant_spacing = spacing_hidden is None or not self.parents or levels == 2
-        self.spacing = Conditioner(
-            () if self.constant_spacing else self.parents,
-            levels - 2,
-            spacing_hidden or (),
-            activation=activation,
-        )
+        given = () if self.constant_spacing else self.parents
+        self.spacing = Conditioner(given, levels - 2, spacing_hidden or (), activation=activation)
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
@@ -176,11 +161,6 @@ class Ordinal(Threshold, name="ordinal", serves=("binary", "ordinal")):
         if not self.constant_spacing:
             spacing = soft_bound(spacing, LOG_SCALE_BOUND)
         return torch.exp(spacing)
-
-    def initialise(self, generator: torch.Generator) -> None:
-        """Draws the hidden layers of both networks."""
-        self.location.initialise(generator)
-        self.spacing.initialise(generator)
 
     def spec(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

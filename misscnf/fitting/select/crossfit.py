@@ -97,14 +97,11 @@ class CrossFit:
     ) -> tuple[Tensor, dict[int, list[Tensor]]]:
         """Returns the rows, and log φ of every node by its rich mechanism and by its plain one."""
         cells = self.completions.families(rows).nodes
-        found = {
-            i: [
-                model.mechanism(i).log_prob(c.own, c.parents).expand(c.own.shape)[None]
-                for model in models
-            ]
-            for i, c in enumerate(cells)
-            if self._block_of[i] in self._blocks
-        }
+        found = {}
+        for i, c in enumerate(cells):
+            if self._block_of[i] in self._blocks:
+                pair = (model.mechanism(i).log_prob(c.own, c.parents) for model in models)
+                found[i] = [log_prob.expand(c.own.shape)[None] for log_prob in pair]
         return rows, found
 
     def log_prob(self, rich: frozenset[int]) -> Tensor:
@@ -170,16 +167,9 @@ def cross_fit(
     """
     if steps is not None:
         settings = _short_training(settings, len(completions), steps)
-    train_folds(
-        [start.float() for start in starts],
-        completions.to(torch.float32),
-        folds.weights().float(),
-        folds.fold,
-        settings,
-        seed,
-        candidates if only else None,
-        watch,
-    )
+    models, single = [start.float() for start in starts], completions.to(torch.float32)
+    blocks, weights = candidates if only else None, folds.weights().float()
+    train_folds(models, single, weights, folds.fold, settings, seed, blocks, watch)
     rich = [start.double() for start in starts]
     return CrossFit(completions, folds, rich, plain, candidates, only=only)
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.data.rows import MemoryRows, RowSource
 from misscnf.draws import derive_generator
@@ -58,12 +58,10 @@ class _Family:
                 shown += int(batch.observed[:, node].sum())
         family = [*graph.parents[nodes[0]], nodes[0]]
         last = len(family) - 1
-        own = CausalGraph(
-            tuple(graph.nodes[i] for i in family), (*((),) * last, tuple(range(last)))
-        )
+        names, parents = tuple(graph.nodes[i] for i in family), (*((),) * last, tuple(range(last)))
         domains = [structure.domains[i] for i in family]
-        table = len(rows) * len(nodes)
-        return _Family(Structure.of(own, domains), torch.cat(found), shown, table)
+        own = Structure.of(CausalGraph(names, parents), domains)
+        return _Family(own, torch.cat(found), shown, len(rows) * len(nodes))
 
     @property
     def node(self) -> int:
@@ -75,24 +73,17 @@ class _Family:
         return self.rows[:, :-1], self.rows[:, -1]
 
     def basis(
-        self,
-        features: Tensor,
-        settings: Settings,
-        seed: int,
-        node: int,
-        scale: Tensor | None = None,
+        self, x: Tensor, settings: Settings, seed: int, node: int, scale: Tensor | None = None
     ) -> Basis | None:
-        """Returns what a curve of the node should rest on, if it should be one."""
-        generator = derive_generator(seed, "centres", node)
-        return find_basis(
-            features, self.rows[:, -1], self.table, self.shown, generator, settings.curves, scale
-        )
+        """Returns what a curve of the node in features x should rest on, if it should be one."""
+        generator, y = derive_generator(seed, "centres", node), self.rows[:, -1]
+        return find_basis(x, y, self.table, self.shown, generator, settings.curves, scale)
 
     def completions(self) -> Completions:
         """Returns the rows as completions of themselves."""
         everything = torch.ones_like(self.rows, dtype=torch.bool)
         model = self.model(Gaussian(self.structure.domains[:-1]).double())
-        return Completions.draw(model, MemoryRows(self.rows, everything), 1, torch.Generator())
+        return Completions.draw(model, MemoryRows(self.rows, everything), 1, Generator())
 
     def model(self, mechanism: Mechanism) -> StructuralModel:
         """Returns a model of the family; nobody asks its roots."""
@@ -100,11 +91,8 @@ class _Family:
 
     def fits(self, basis: Basis | None, folds: Folds) -> list[StructuralModel]:
         """Returns the line or the curve of each fold."""
-        x, y = self.pair
-        parents = self.structure.domains[:-1]
-        return [
-            self.model(fit_curve(basis, parents, x, y, weights)) for weights in folds.weights()
-        ]
+        given = (basis, self.structure.domains[:-1], *self.pair)
+        return [self.model(fit_curve(*given, weights)) for weights in folds.weights()]
 
 
 def choose_curves(
@@ -169,21 +157,16 @@ def reselect_curve(
 
     A prior precision that was chosen for noise of one size is too high where there is less of it.
 
-    Arguments:
+    Arguments are those of `choose_curves`, and:
         mechanism: A curve with a network of the scale.
-        structure: The graph, its domains and ties.
-        rows: All rows.
         block: Whose mechanism it is.
-        settings: How curves are chosen.
-        seed: Where randomness starts.
     """
     mean = mechanism.linear_mean()
     assert mean is not None
     family = _Family.of(structure, rows, block)
     x, y = family.pair
-    log_scale = mean.log_scale(x)
+    log_scale, first = mean.log_scale(x), structure.blocks[block][0]
     scale = torch.exp(log_scale - log_scale.mean())
-    first = structure.blocks[block][0]
     basis = family.basis(mechanism.features(x), settings, seed, first, scale)
     if basis is None:
         return mechanism
@@ -205,14 +188,13 @@ def _network_elpd(
     """Returns what a network gains over the curve."""
     folds = Folds.of(len(family.rows), settings.selection, seed)
     starts = []
+    shape = Shape(hidden=settings.selection.hidden)
     for fold, line in enumerate(family.fits(None, folds)):
-        shape = Shape(hidden=settings.selection.hidden)
         mechanism = shape.build(family.structure.domains[:-1])
         mechanism.initialise(derive_generator(seed + fold, "rival"))
         mechanism.start_from(line.mechanism(family.node))
         starts.append(family.model(mechanism))
     node, curves = frozenset({family.node}), family.fits(basis, folds)
-    crossed = cross_fit(
-        family.completions(), folds, starts, curves, node, settings, seed, watch, only=True
-    )
+    given = (family.completions(), folds, starts, curves, node, settings, seed, watch)
+    crossed = cross_fit(*given, only=True)
     return crossed.elpd_difference(node, frozenset())

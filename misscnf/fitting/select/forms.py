@@ -54,12 +54,7 @@ class Form:
     """centres, products and basis functions, where a curve sets the mean"""
 
     def shape(self, full: Shape, scale_hidden: tuple[int, ...] = (32, 32)) -> Shape:
-        """Returns the shape of the mechanism.
-
-        Arguments:
-            full: The shape of a node with a network.
-            scale_hidden: Hidden widths of a network of the scale.
-        """
+        """Returns the shape of the mechanism; `full` is that of a node with a network."""
         shape = full if self.mean else replace(full, hidden=(), scale_hidden=None)
         if self.curve:
             shape = replace(shape, curve=self.curve)
@@ -163,17 +158,14 @@ def choose_means(
     folds = Folds.of(len(completions), selection, seed)
     lines = maximise_lines(line, completions, folds.weights(), settings)
     shape = replace(settings.shape, hidden=selection.hidden)
-    starts = [
-        build_model(structure, shape, its_line, seed + fold) for fold, its_line in enumerate(lines)
-    ]
+    starts = [build_model(structure, shape, its, seed + fold) for fold, its in enumerate(lines)]
     every = frozenset(
         block
         for block in range(len(structure.blocks))
         if structure.parents_of(block) and "network" in line.block(block).growths
     )
-    crossed = cross_fit(
-        completions, folds, starts, lines, every, settings, seed, watch, steps=selection.steps
-    )
+    given = (completions, folds, starts, lines, every, settings, seed, watch)
+    crossed = cross_fit(*given, steps=selection.steps)
     chosen = crossed.choose(selection.z)
     return Comparison(
         crossed.elpd_difference(chosen or every, frozenset()),
@@ -186,14 +178,9 @@ def _complete(
     model: StructuralModel, rows: RowSource, settings: Settings, seed: int, purpose: str
 ) -> Completions:
     """Returns completions of as many rows as are worth their time."""
-    selection = settings.selection
-    return Completions.draw(
-        model,
-        some_rows(rows, selection, seed),
-        selection.completions,
-        derive_generator(seed, purpose),
-        settings.integration.completions,
-    )
+    selection, effort = settings.selection, settings.integration.completions
+    some, generator = some_rows(rows, selection, seed), derive_generator(seed, purpose)
+    return Completions.draw(model, some, selection.completions, generator, effort)
 
 
 def choose_noise(
@@ -206,13 +193,8 @@ def choose_noise(
 ) -> dict[int, Form]:
     """Returns the blocks that earn a richer noise, and which.
 
-    Arguments:
+    Arguments are those of `choose_means`, but for:
         model: The fit with normal noise of constant scale in continuous nodes.
-        structure: The graph, its domains and ties.
-        rows: All rows.
-        settings: How networks are shaped, trained and compared.
-        seed: Where randomness starts.
-        watch: Called after each epoch.
     """
     selection = settings.selection
     completions = _complete(model, rows, settings, seed, "noise rows")
@@ -235,19 +217,9 @@ def choose_noise(
         ]
         for start, weights in zip(starts, folds.weights(), strict=True):
             fit_noise_splines(start.double(), noise, weights)
-        plain = _noise_model(model, structure, asking, Form(), settings).double()
-        crossed = cross_fit(
-            noise,
-            folds,
-            starts,
-            [plain] * folds.count,
-            asking,
-            settings,
-            seed,
-            watch,
-            only=True,
-            steps=selection.noise_steps,
-        )
+        plain = [_noise_model(model, structure, asking, Form(), settings).double()] * folds.count
+        given = (noise, folds, starts, plain, asking, settings, seed, watch)
+        crossed = cross_fit(*given, only=True, steps=selection.noise_steps)
         base = crossed.log_prob(frozenset())
         differences[form] = {
             b: (crossed.log_prob(frozenset({b})) - base)[shown[:, list(model.blocks[b])].any(1)]
@@ -278,9 +250,7 @@ def _noise_model(
 
 def _best_form(differences: Mapping[Form, Mapping[int, Tensor]], block: int, z: float) -> Form:
     """Returns the richest form that beats those below it by z standard errors."""
-    mine = {
-        form: of_blocks[block] for form, of_blocks in differences.items() if block in of_blocks
-    }
+    mine = {form: found[block] for form, found in differences.items() if block in found}
     both = [form for form in mine if form.scale and form.noise]
     either = max((form for form in mine if form not in both), key=lambda f: float(mine[f].mean()))
     best, held = Form(), torch.zeros_like(mine[either])

@@ -58,14 +58,10 @@ def noise_p_values(
             moved = u[:, None] * _basis_functions(mechanism, cells.parents)
             both = torch.cat([nuisance, moved, tested], 1)
             scores.append(_row_scores(both, cells, families.component_row, len(completions)))
-        nuisance, tested = _split(torch.stack(scores).sum(0), tested.shape[1])
-        known.append(nuisance)
-        asked[block] = tested
+        of_rows, last = torch.stack(scores).sum(0), tested.shape[1]
+        known.append(of_rows[:, :-last])
+        asked[block] = of_rows[:, -last:]
     return {block: _p_value(scores, torch.cat(known, 1)) for block, scores in asked.items()}
-
-
-def _split(scores: Tensor, last: int) -> tuple[Tensor, Tensor]:
-    return scores[:, :-last], scores[:, -last:]
 
 
 def _basis_functions(mechanism: Mechanism, parents: Tensor) -> Tensor:

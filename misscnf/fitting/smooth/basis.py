@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.data.domains import Domain
 from misscnf.fitting.settings import Curves
@@ -59,11 +59,9 @@ class Basis:
     @property
     def size(self) -> tuple[int, int, int]:
         """Centres, products and basis functions."""
-        (raw_basis, basis_functions), (centres, features) = (
-            self.projection.shape,
-            self.centres.shape,
-        )
-        return centres, raw_basis - centres - 2 * features, basis_functions
+        centres, features = self.centres.shape
+        products = len(self.projection) - centres - 2 * features
+        return centres, products, self.projection.shape[1]
 
     def mechanism(self, parents: Sequence[Domain]) -> Gaussian:
         """Returns a mechanism with this curve, all weights zero."""
@@ -81,7 +79,7 @@ def find_basis(
     y: Tensor,
     rows: int,
     seen: int,
-    generator: torch.Generator,
+    generator: Generator,
     settings: Curves,
     scale: Tensor | None = None,
 ) -> Basis | None:

@@ -16,7 +16,7 @@ the information of the table at that start (`sandwich`) is one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import torch
@@ -32,7 +32,7 @@ from misscnf.fitting.solve.sandwich import measure_information
 from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import Effort, Integral, integrate
 from misscnf.inference.likelihood import free_log_prob
-from misscnf.mechanisms import Shape
+from misscnf.mechanisms import Mechanism, Shape
 from misscnf.model import StructuralModel, Structure
 
 __all__ = ["fit_linear"]
@@ -66,7 +66,7 @@ def fit_linear(
     found = maximise(
         model.parameters(),
         lambda: _log_likelihood(model, rows, plan, effort),
-        lowest=_lowest(model),
+        lowest=_lowest(model.block(block) for block in range(len(model.blocks))),
         whitening=_whitening(model, rows, settings),
     )
     return LinearFit(model, found.value, found.iterations, found.converged)
@@ -98,21 +98,15 @@ def _fit_block(
                 total += float(log_prob.detach())
         return total
 
-    bounds = mechanism.lower_bounds()
-    lowest = [
-        bounds.get(name, -math.inf)
-        for name, parameter in mechanism.named_parameters()
-        for _ in range(parameter.numel())
-    ]
-    maximise(mechanism.parameters(), log_likelihood, lowest=lowest)
+    maximise(mechanism.parameters(), log_likelihood, lowest=_lowest([mechanism]))
 
 
-def _lowest(model: StructuralModel) -> list[float]:
-    """Returns the least value of each parameter, in the order of the model's."""
+def _lowest(mechanisms: Iterable[Mechanism]) -> list[float]:
+    """Returns the least value of each of the mechanisms' parameters, in their order."""
     return [
-        model.block(block).lower_bounds().get(name, -math.inf)
-        for block in range(len(model.blocks))
-        for name, parameter in model.block(block).named_parameters()
+        mechanism.lower_bounds().get(name, -math.inf)
+        for mechanism in mechanisms
+        for name, parameter in mechanism.named_parameters()
         for _ in range(parameter.numel())
     ]
 
@@ -156,13 +150,8 @@ def _whitening(model: StructuralModel, rows: RowSource, settings: Settings) -> n
     if len(rows) > most:
         some = torch.randperm(len(rows), generator=derive_generator(0, "white rows"))[:most]
         rows = SelectedRows(rows, some.sort().values)
-    completions = Completions.draw(
-        model,
-        rows,
-        settings.solving.whitening_completions,
-        derive_generator(0, "white"),
-        settings.integration.completions,
-    )
+    count, effort = settings.solving.whitening_completions, settings.integration.completions
+    completions = Completions.draw(model, rows, count, derive_generator(0, "white"), effort)
     information = measure_information(model, completions, settings.replicates).matrix / len(rows)
     size, direction = torch.linalg.eigh(information)
     floor = settings.solving.least_information * float(size.max())

@@ -220,14 +220,17 @@ def _maximise_completions(model: StructuralModel, batches: Batches, laws: Laws) 
     """Moves the laws to the maximum of the likelihood of completions; returns its gain in nats."""
     rows = sum(batch.rows for batch in batches)
 
+    def log_factor(batch: int, node: int, own: Tensor, parents: Tensor) -> Tensor | None:
+        law = laws.get(model.block_of[node])
+        return None if law is None else law.log_prob((batch, node), own, parents)[None]
+
     def log_likelihood() -> float:
         prior = torch.stack([law.log_prior() for law in laws.values()]).sum() / rows
         if prior.requires_grad:
             prior.backward()
         total = float(prior.detach())
         for number, batch in enumerate(batches):
-            factors = partial(_log_factor, model, laws, number)
-            log_prob = batch.log_prob(factors)[0].sum() / rows
+            log_prob = batch.log_prob(partial(log_factor, number))[0].sum() / rows
             log_prob.backward()
             total += float(log_prob.detach())
         return total
@@ -235,11 +238,3 @@ def _maximise_completions(model: StructuralModel, batches: Batches, laws: Laws) 
     parameters = [part for law in laws.values() for part in law.parameters]
     found = maximise(parameters, log_likelihood, steps=30, memory=20, value_tolerance=1e-10)
     return (found.value - found.start) * rows
-
-
-def _log_factor(
-    model: StructuralModel, laws: Laws, batch: int, node: int, own: Tensor, parents: Tensor
-) -> Tensor | None:
-    """Returns log φ of a node's cells in a batch; None where it is as the fit has it."""
-    law = laws.get(model.block_of[node])
-    return None if law is None else law.log_prob((batch, node), own, parents)[None]

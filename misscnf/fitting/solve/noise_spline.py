@@ -67,9 +67,5 @@ def fit_noise_splines(
 def _residuals(spline: NoiseSpline, cells: Cells) -> Cells:
     """Returns the cells of a node in units of its noise, without parents."""
     residual, log_scale = spline.residual(cells.own, cells.parents)
-    return replace(
-        cells,
-        own=residual,
-        parents=cells.parents[:, :0],
-        log_factor=cells.log_factor + log_scale[cells.place],
-    )
+    log_factor = cells.log_factor + log_scale[cells.place]
+    return replace(cells, own=residual, parents=cells.parents[:, :0], log_factor=log_factor)

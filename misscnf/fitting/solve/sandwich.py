@@ -79,24 +79,17 @@ class _Block:
         self.shapes = {f"mechanism.{at}": part.shape for at, part in parameters.items()}
         self.vector = torch.cat([part.detach().flatten() for part in parameters.values()])
         precision, ends = mechanism.prior_precision(), mechanism.boundary_parameters()
-        self.prior_precision = torch.cat(
-            [
-                precision.get(at, torch.zeros(part.shape)).flatten().double()
-                for at, part in parameters.items()
-            ]
-        )
-        self.has_end = torch.cat(
-            [torch.full((part.numel(),), at in ends) for at, part in parameters.items()]
-        )
+        priors = [precision.get(at, torch.zeros(part.shape)) for at, part in parameters.items()]
+        self.prior_precision = torch.cat([prior.flatten().double() for prior in priors])
+        at_ends = [torch.full((part.numel(),), at in ends) for at, part in parameters.items()]
+        self.has_end = torch.cat(at_ends)
         self.place = slice(start, start + len(self.vector))
 
     def log_prob(self, vector: Tensor, own: Tensor, parents: Tensor) -> Tensor:
         """Returns log φ, shaped like own."""
         parts = vector.split([shape.numel() for shape in self.shapes.values()])
-        parameters = {
-            name: part.reshape(shape)
-            for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
-        }
+        named = zip(self.shapes.items(), parts, strict=True)
+        parameters = {name: part.reshape(shape) for (name, shape), part in named}
         found: Tensor = functional_call(self.shell, parameters, (own, parents))
         return found
 
@@ -113,13 +106,6 @@ class _Block:
         return -jacrev(grad(total))(self.vector)
 
 
-def _blocks(model: StructuralModel) -> list[_Block]:
-    blocks: list[_Block] = []
-    for block in range(len(model.blocks)):
-        blocks.append(_Block(model.block(block), blocks[-1].place.stop if blocks else 0))
-    return blocks
-
-
 def measure_information(
     model: StructuralModel, completions: Completions, settings: Replication | None = None
 ) -> Information:
@@ -133,11 +119,11 @@ def measure_information(
         completions: Completions of the rows by it; two at least.
         settings: Numbers of the Newton steps.
     """
-    settings = settings or Replication()
-    blocks = _blocks(model)
-    size = blocks[-1].place.stop
-    matrix = torch.zeros(size, size, dtype=torch.float64)
-    scores = []
+    settings, blocks, size = settings or Replication(), list[_Block](), 0
+    for block in range(len(model.blocks)):
+        blocks.append(_Block(model.block(block), size))
+        size = blocks[-1].place.stop
+    matrix, scores = torch.zeros(size, size, dtype=torch.float64), []
     by_node = [blocks[block] for block in model.block_of]
     for rows in torch.arange(len(completions)).split(1024):
         score, part = _information_of(by_node, completions, rows, size)

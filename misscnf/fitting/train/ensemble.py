@@ -115,9 +115,8 @@ class CompletionLikelihood(Objective):
         return self.completions.log_prob(rows, self.ensemble.log_factor(by_block))
 
     def _pieces(self, rows: Tensor) -> tuple[Tensor, ...]:
-        return rows.split(
-            max(1, EVALUATIONS_AT_ONCE // (self.ensemble.size * self.completions.count))
-        )
+        of_a_row = self.ensemble.size * self.completions.count
+        return rows.split(max(1, EVALUATIONS_AT_ONCE // of_a_row))
 
 
 def train_ensemble(
@@ -160,9 +159,8 @@ def train_folds(
         watch: Called after each epoch.
     """
     everyone = torch.arange(len(completions))
-    objective = CompletionLikelihood(
-        models, completions, (everyone, everyone), weights, settings, seed, blocks
-    )
+    given = (weights, settings, seed, blocks)
+    objective = CompletionLikelihood(models, completions, (everyone, everyone), *given)
     left_out = [(fold == one).nonzero()[:, 0] for one in range(len(models))]
 
     def judge(parameters: Mapping[str, Tensor]) -> Tensor:

@@ -157,12 +157,7 @@ class Trainer:
         return state.history[-1]
 
     def step(self, rows: Tensor, step: int) -> StepReport:
-        """Takes a step along the gradient of some rows.
-
-        Arguments:
-            rows: Their numbers.
-            step: The number of the step in its epoch.
-        """
+        """Takes a step, of this number in its epoch, along the gradient of some rows."""
         self.optimiser.zero_grad(set_to_none=True)
         report = self.objective.gradient(rows, self.state.epoch, step)
         self.optimiser.step()

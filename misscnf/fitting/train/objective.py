@@ -29,7 +29,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.data.rows import RowSource
 from misscnf.draws import derive_generator
@@ -85,8 +85,7 @@ class Objective(ABC):
     def validate(self, parameters: Mapping[str, Tensor]) -> Tensor:
         """Returns the log-densities of the held-out rows, by the same draws at every call.
 
-        Returns:
-            (n,), or (B, n) of replicates, times the weights of the rows.
+        (n,), or (B, n) of replicates, times the weights of the rows.
         """
 
 
@@ -155,7 +154,7 @@ class ObservedLikelihood(Objective):
         return report
 
     def _gradient(
-        self, values: Tensor, rows: Tensor, generator: torch.Generator, epoch: int
+        self, values: Tensor, rows: Tensor, generator: Generator, epoch: int
     ) -> StepReport:
         plan, effort = self.plan.select(rows), self.integration.training
         if epoch < self.complete_family_epochs:
@@ -184,8 +183,7 @@ class ObservedLikelihood(Objective):
         effort = self.integration.validation
         for batch in held_out.batches(effort.rows_at_once):
             values = self._numbers(batch.values)
-            rows = torch.arange(start, start + len(values), device=values.device)
-            part = plan.select(rows)
+            part = plan.select(torch.arange(start, start + len(values), device=values.device))
             found.append(observed_log_prob(self.model, values, part, generator, effort).log_prob)
             start += len(values)
         self._load(now)
@@ -216,7 +214,7 @@ def fisher_gradient(
     plan: Plan,
     effort: Effort,
     completions: int,
-    generator: torch.Generator,
+    generator: Generator,
     last: Tensor | None = None,
 ) -> StepReport:
     """Adds the gradient of −mean log p(x_O) to the parameters.
@@ -233,12 +231,10 @@ def fisher_gradient(
     """
     components = plan.components()
     with torch.no_grad():
-        completed, log_integral, below_target = _complete(
+        completed, total, below_target = _complete(
             model, values, components, effort, completions, generator, last
         )
-    total = log_integral
-    drawn_nodes = torch.cat([components.cell_node, components.evidence_node])
-    drawn_rows = torch.cat([components.cell_row, components.evidence_row])
+    drawn_nodes, drawn_rows, _ = components.factors()
     order = torch.argsort(drawn_nodes, stable=True)
     free_by_node = _by_node(*plan.free_factors(), len(model.graph))
     drawn_by_node = _by_node(drawn_nodes[order], drawn_rows[order], len(model.graph))
@@ -278,7 +274,7 @@ def _complete(
     components: Components,
     effort: Effort,
     completions: int,
-    generator: torch.Generator,
+    generator: Generator,
     last: Tensor | None = None,
 ) -> tuple[Tensor, float, float]:
     """Returns completed rows (S, N, d), Σ log-integrals, and the share that fell short."""
@@ -307,11 +303,7 @@ def _by_node(nodes: Tensor, rows: Tensor, count: int) -> tuple[Tensor, ...]:
 
 
 def pathwise_gradient(
-    model: StructuralModel,
-    values: Tensor,
-    plan: Plan,
-    effort: Effort,
-    generator: torch.Generator,
+    model: StructuralModel, values: Tensor, plan: Plan, effort: Effort, generator: Generator
 ) -> StepReport:
     """Adds the gradient of −mean log p̂(x_O), through the draws, as the paper does."""
     log_prob = free_log_prob(model, values, plan).sum()

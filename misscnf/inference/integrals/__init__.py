@@ -30,14 +30,5 @@ from misscnf.inference.integrals.effort import (
 )
 from misscnf.inference.integrals.integral import Integral, WeightedDraws
 
-__all__ = [
-    "integrate",
-    "Integral",
-    "WeightedDraws",
-    "Effort",
-    "EnumerationRules",
-    "QuadratureRules",
-    "ImportanceRules",
-    "Efforts",
-    "ALGORITHM_1",
-]
+__all__ = ["integrate", "Integral", "WeightedDraws", "Effort", "EnumerationRules"]
+__all__ += ["QuadratureRules", "ImportanceRules", "Efforts", "ALGORITHM_1"]

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.draws import normal_numbers
 from misscnf.inference.elimination import Components
@@ -56,7 +56,7 @@ class GaussianIntegral:
         """Returns infinity: no draws are needed."""
         return torch.full_like(self.integral, math.inf)
 
-    def draw(self, count: int, generator: torch.Generator, *, even: bool = False) -> Tensor:
+    def draw(self, count: int, generator: Generator, *, even: bool = False) -> Tensor:
         """Returns exact posterior draws, (H, count); antithetic pairs where `even`."""
         shape = (*self.mean.shape, (count + 1) // 2 if even else count)
         scores = normal_numbers(shape, generator, self.mean)
@@ -117,7 +117,7 @@ def _integral(model: StructuralModel, values: Tensor, components: Components) ->
     log_det = 2.0 * root.diagonal(dim1=1, dim2=2).log().sum(1)
     constant = constant - c.size * math.log(2.0 * math.pi)
     integral = 0.5 * (-log_det + (shift * mean).sum(1) - constant)
-    return GaussianIntegral(components, slot, mean, root, integral)
+    return GaussianIntegral(c, slot, mean, root, integral)
 
 
 def _factors(c: Components, nodes: int) -> Iterator[tuple[int, Tensor, Tensor]]:

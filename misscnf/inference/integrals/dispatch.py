@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.inference.elimination import Components
 from misscnf.inference.integrals.closed_form import closed_form
@@ -32,7 +32,7 @@ def integrate(
     values: Tensor,
     components: Components,
     effort: Effort,
-    generator: torch.Generator,
+    generator: Generator,
     last: Tensor | None = None,
 ) -> Iterator[Integral]:
     """Yields integrals that together hold each component once.
@@ -62,7 +62,7 @@ def _without_enumeration(
     values: Tensor,
     components: Components,
     effort: Effort,
-    generator: torch.Generator,
+    generator: Generator,
     last: Tensor | None = None,
 ) -> Iterator[Integral]:
     """Yields integrals of components whose discrete cells, if there are any, are drawn."""
@@ -88,12 +88,7 @@ def _without_enumeration(
 
 
 def _accept(effort: Effort, least: float) -> Accept:
-    """Returns the rule by which a component has been integrated well enough.
-
-    Arguments:
-        effort: How hard to work.
-        least: The effective sample size that each randomisation should have.
-    """
+    """Returns the rule by which a randomisation has an effective size that is large enough."""
 
     def accept(integral: WeightedDraws) -> Tensor:
         possible = effort.effective_share * integral.fresh.shape[1]

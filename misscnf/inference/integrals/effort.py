@@ -9,17 +9,13 @@ log-density needs three digits. Both are part of the settings that are saved wit
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = [
-    "Effort",
-    "EnumerationRules",
-    "QuadratureRules",
-    "ImportanceRules",
-    "Efforts",
-    "ALGORITHM_1",
-]
+from misscnf import options
+
+__all__ = ["Effort", "EnumerationRules", "QuadratureRules", "ImportanceRules"]
+__all__ += ["Efforts", "ALGORITHM_1"]
 
 
 @dataclass(frozen=True)
@@ -146,27 +142,17 @@ class Effort:
         times = 1
         while times * self.draws < self.points_a_draw * count:
             times *= 2
-        return replace(
-            self,
-            draws=times * self.draws,
-            least_effective=times * self.least_effective,
-            limit=times * self.limit,
-            pilot_draws=times * self.pilot_draws,
-        )
+        grow = ("draws", "least_effective", "limit", "pilot_draws")
+        return replace(self, **{name: times * getattr(self, name) for name in grow})
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values, for JSON."""
-        return asdict(self)
+        return options.to_dict(self)
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Effort:
         """Reads what `to_dict` wrote."""
-        rules = {
-            "enumeration": EnumerationRules,
-            "quadrature": QuadratureRules,
-            "importance": ImportanceRules,
-        }
-        return Effort(**{k: rules[k](**v) if k in rules else v for k, v in data.items()})
+        return options.from_dict(Effort, data)
 
 
 @dataclass(frozen=True)
@@ -199,12 +185,7 @@ class Efforts:
     """A reported log-density: draws double until the standard error of a component is below
     0.003."""
     imputation: Effort = Effort(
-        draws=256,
-        least_effective=64.0,
-        limit=8192,
-        pilot_draws=4096,
-        tail=1e-9,
-        rows_at_once=1024,
+        draws=256, least_effective=64.0, limit=8192, pilot_draws=4096, tail=1e-9, rows_at_once=1024
     )
     """Completions for imputations and counterfactuals: many more effective points than draws."""
     joint: bool = False

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.draws import uniform_numbers
 from misscnf.inference.elimination import Components, Plan
@@ -27,18 +27,16 @@ from misscnf.inference.integrals.integral import Integral
 from misscnf.inference.integrals.states import Tables, count_states, hidden_nodes
 from misscnf.model import StructuralModel
 
-__all__ = ["EnumeratedIntegral", "enumeration", "hides_discrete"]
+__all__ = ["EnumeratedIntegral", "enumeration", "factors_log_prob", "hides_discrete"]
 
-Integrate = Callable[
-    [StructuralModel, Tensor, Components, Effort, torch.Generator], Iterator[Integral]
-]
+Integrate = Callable[[StructuralModel, Tensor, Components, Effort, Generator], Iterator[Integral]]
 """A way to integrate components: model, values, components, effort, generator."""
 
 
 def hides_discrete(model: StructuralModel, components: Components) -> Tensor:
     """Says which components hide a discrete node, (C,)."""
     discrete = torch.tensor(model.discrete, device=components.row.device)
-    result = torch.zeros(len(components), dtype=torch.bool, device=components.row.device)
+    result = torch.zeros_like(components.row, dtype=torch.bool)
     result[components.cell_component[discrete[components.cell_node]]] = True
     return result
 
@@ -59,12 +57,8 @@ class _Terms:
     def select(self, keep: Tensor) -> _Terms:
         """Returns the terms of the components where keep (C,) is True, renumbered."""
         mine, number = keep[self.component], keep.cumsum(0) - 1
-        return _Terms(
-            number[self.component[mine]],
-            self.scope[mine],
-            self.factors[mine],
-            self.continuous[mine],
-        )
+        rest = (self.scope[mine], self.factors[mine], self.continuous[mine])
+        return _Terms(number[self.component[mine]], *rest)
 
 
 @dataclass(frozen=True)
@@ -140,11 +134,9 @@ class EnumeratedIntegral:
         for integral in self.integrals:
             found = integral.effective_size().to(least)
             least = least.scatter_reduce(0, integral.components.row, found, "amin")
-        of_joint_state = torch.full_like(self.log_weight, math.inf)
-        of_joint_state = of_joint_state.scatter_reduce(
-            0, self.joint_state, least[self.entry], "amin"
-        )
-        return 1.0 / self._per_component(self.shares() / of_joint_state)
+        of_joint = torch.full_like(self.log_weight, math.inf)
+        of_joint = of_joint.scatter_reduce(0, self.joint_state, least[self.entry], "amin")
+        return 1.0 / self._per_component(self.shares() / of_joint)
 
     @property
     def below_target(self) -> int:
@@ -167,7 +159,7 @@ class EnumeratedIntegral:
         # Where nothing has any weight, more states would not find it either.
         return cut & self.log_integral().isfinite()[:, None]
 
-    def draw(self, count: int, generator: torch.Generator, *, even: bool = False) -> Tensor:
+    def draw(self, count: int, generator: Generator, *, even: bool = False) -> Tensor:
         """Draws a joint state by its probability, then what it leaves hidden, (H, count)."""
         c = self.components
         joint_state = self._draw_joint(count, generator, even=even)[c.cell_component]
@@ -178,7 +170,7 @@ class EnumeratedIntegral:
         where = place[joint_state, c.cell_node[:, None]]
         return torch.where(where >= 0, drawn.gather(0, where.clamp(min=0)), values)
 
-    def _draw_joint(self, count: int, generator: torch.Generator, *, even: bool) -> Tensor:
+    def _draw_joint(self, count: int, generator: Generator, *, even: bool) -> Tensor:
         """Returns joint states drawn by their probabilities, (C, count)."""
         shares = self.shares().double()
         place = uniform_numbers((len(self.components), count), generator, shares)
@@ -192,12 +184,11 @@ class EnumeratedIntegral:
         return torch.maximum(torch.minimum(chosen, last), first)
 
     def _draw_inside(
-        self, count: int, generator: torch.Generator, *, even: bool
+        self, count: int, generator: Generator, *, even: bool
     ) -> tuple[Tensor, Tensor]:
         """Returns draws of all continuous cells (Q, count), and where a joint state finds them.
 
-        Returns:
-            (Q, count), and (S, d) the place of a node's draws among them, −1 where it has none.
+        (S, d) is the place of a node's draws among them, −1 where it has none.
         """
         at = torch.full(self.rows.shape, -1, dtype=torch.int64, device=self.rows.device)
         drawn, start = [], 0
@@ -219,7 +210,7 @@ class EnumeratedIntegral:
     ) -> Tensor:
         """Returns Σ_c weight_c E[Σ log φ_i | x_O], differentiable in the parameters."""
         share = self._entry_shares().detach().to(weight) * weight[self._component_of_entry()]
-        log_prob = _free_log_prob(model, self.rows, self.free)
+        log_prob = factors_log_prob(model, self.rows, self.free)
         total = torch.where(share > 0, share * log_prob, 0.0).sum()
         for integral in self.integrals:
             inner = share[integral.components.row]
@@ -232,54 +223,70 @@ def enumeration(
     values: Tensor,
     components: Components,
     effort: Effort,
-    generator: torch.Generator,
+    generator: Generator,
     integrate: Integrate,
 ) -> Iterator[Integral]:
     """Yields the integrals of components that hide discrete nodes, each component once.
 
-    Arguments:
-        model: The structural model.
-        values: (N, d) with finite numbers in the holes.
-        components: What is hidden, and its evidence.
-        effort: How hard to work on what a joint state leaves hidden.
-        generator: Where randomness comes from.
+    Arguments are those of `dispatch.integrate`, and:
         integrate: How to integrate what a joint state leaves hidden, and components with too many
             joint states.
     """
-    states = count_states(model, values, components, effort)
-    terms = _terms(model, components)
-    yield from _sum(model, values, components, states, terms, effort, generator, integrate)
+    states, terms = count_states(model, values, components, effort), _terms(model, components)
+    yield from _Sum(model, values, effort, generator, integrate)(components, states, terms)
 
 
-def _sum(
-    model: StructuralModel,
-    values: Tensor,
-    components: Components,
-    states: Tensor,
-    terms: _Terms,
-    effort: Effort,
-    generator: torch.Generator,
-    integrate: Integrate,
-) -> Iterator[Integral]:
-    """Yields the integrals of components with so many states, or with more if they need them."""
-    tools = (effort, generator, integrate)
-    few = _few_enough(states, terms, effort)
-    if not few.all():
-        yield from integrate(model, values, components.select(~few), effort, generator)
-    if not few.any():
-        return
-    components, states, terms = components.select(few), states[few], terms.select(few)
-    part = _memory_parts(states, terms, effort)
-    for number in part.unique().tolist():
-        mine = part == number
-        chosen, some = components.select(mine), terms.select(mine)
-        integral = _integral(model, values, chosen, Tables(states[mine]), some, *tools)
-        cut = integral.cut_off(model, effort.enumeration.worth_keeping * effort.tail)
-        if cut.any():
-            more = torch.where(cut, 2 * states[mine], states[mine])
-            yield from _sum(model, values, chosen, more, some, *tools)
-        else:
-            yield integral
+@dataclass(frozen=True)
+class _Sum:
+    """What all sums over joint states share."""
+
+    model: StructuralModel
+    values: Tensor
+    effort: Effort
+    generator: Generator
+    integrate: Integrate
+
+    def __call__(
+        self, components: Components, states: Tensor, terms: _Terms
+    ) -> Iterator[Integral]:
+        """Yields the integrals of components with so many states, or with more if needed."""
+        effort = self.effort
+        few = _few_enough(states, terms, effort)
+        if not few.all():
+            yield from self._drawn(self.values, components.select(~few))
+        if not few.any():
+            return
+        components, states, terms = components.select(few), states[few], terms.select(few)
+        part = _memory_parts(states, terms, effort)
+        for number in part.unique().tolist():
+            mine = part == number
+            chosen, some = components.select(mine), terms.select(mine)
+            integral = self._integral(chosen, Tables(states[mine]), some)
+            cut = integral.cut_off(self.model, effort.enumeration.worth_keeping * effort.tail)
+            if cut.any():
+                yield from self(chosen, torch.where(cut, 2 * states[mine], states[mine]), some)
+            else:
+                yield integral
+
+    def _drawn(self, rows: Tensor, components: Components) -> Iterator[Integral]:
+        return self.integrate(self.model, rows, components, self.effort, self.generator)
+
+    def _integral(
+        self, components: Components, joint: Tables, terms: _Terms
+    ) -> EnumeratedIntegral:
+        tables = Tables(torch.where(terms.scope, joint.states[terms.component], 1))
+        rows = tables.fill(self.values[components.row[terms.component]])
+        integrated = terms.continuous.any(1)[tables.table]
+        free = terms.factors[tables.table] & ~integrated[:, None]
+        log_term = factors_log_prob(self.model, rows, free)
+        integrals: list[Integral] = []
+        if integrated.any():
+            integrals = list(self._drawn(rows, _inner_components(terms, tables)))
+            for integral in integrals:
+                found = integral.log_integral().to(log_term)
+                log_term = log_term.index_add(0, integral.components.row, found)
+        lookups = _lookups(joint, tables, terms.component)
+        return EnumeratedIntegral(components, joint, *lookups, rows, free, log_term, integrals)
 
 
 def _terms(model: StructuralModel, components: Components) -> _Terms:
@@ -297,8 +304,7 @@ def _terms(model: StructuralModel, components: Components) -> _Terms:
     plan = Plan.make(model.graph, needed & ~continuous)
     label, free = plan.label[plan.pattern].long(), plan.free[plan.pattern] & factors
     component, node = free.nonzero(as_tuple=True)
-    single = torch.zeros(len(node), len(model.graph), dtype=torch.bool, device=hides.device)
-    single[torch.arange(len(node), device=node.device), node] = True
+    single = torch.eye(len(model.graph), dtype=torch.bool, device=hides.device)[node]
     parts = [(component, single, torch.zeros_like(single))]
     for first in label[continuous].unique().tolist():
         inside = (label == first) & factors
@@ -329,34 +335,6 @@ def _memory_parts(states: Tensor, terms: _Terms, effort: Effort) -> Tensor:
     return ((cells.cumsum(0) - cells) // effort.cells_at_once).unique(return_inverse=True)[1]
 
 
-def _integral(
-    model: StructuralModel,
-    values: Tensor,
-    components: Components,
-    joint: Tables,
-    terms: _Terms,
-    effort: Effort,
-    generator: torch.Generator,
-    integrate: Integrate,
-) -> EnumeratedIntegral:
-    tables = Tables(torch.where(terms.scope, joint.states[terms.component], 1))
-    rows = tables.fill(values[components.row[terms.component]])
-    integrated = terms.continuous.any(1)[tables.table]
-    free = terms.factors[tables.table] & ~integrated[:, None]
-    log_term = _free_log_prob(model, rows, free)
-    integrals: list[Integral] = []
-    if integrated.any():
-        inner = _inner_components(terms, tables)
-        integrals = list(integrate(model, rows, inner, effort, generator))
-        for integral in integrals:
-            found = integral.log_integral().to(log_term)
-            log_term = log_term.index_add(0, integral.components.row, found)
-    entry, joint_state = _lookups(joint, tables, terms.component)
-    return EnumeratedIntegral(
-        components, joint, entry, joint_state, rows, free, log_term, integrals
-    )
-
-
 def _inner_components(terms: _Terms, tables: Tables) -> Components:
     """Returns what the terms integrate over: a component for each entry of such a term."""
     hidden = terms.continuous[tables.table]
@@ -366,17 +344,9 @@ def _inner_components(terms: _Terms, tables: Tables) -> Components:
     evidence = terms.factors[tables.table] & ~hidden & (number >= 0)[:, None]
     cell_node, cell_row = hidden.T.nonzero(as_tuple=True)
     evidence_node, evidence_row = evidence.T.nonzero(as_tuple=True)
-    return Components(
-        row=row,
-        node=hidden[row].int().argmax(1),
-        size=hidden[row].sum(1),
-        cell_node=cell_node,
-        cell_row=cell_row,
-        cell_component=number[cell_row],
-        evidence_node=evidence_node,
-        evidence_row=evidence_row,
-        evidence_component=number[evidence_row],
-    )
+    whole = row, hidden[row].int().argmax(1), hidden[row].sum(1)
+    cells = cell_node, cell_row, number[cell_row]
+    return Components(*whole, *cells, evidence_node, evidence_row, number[evidence_row])
 
 
 def _lookups(joint: Tables, tables: Tables, component: Tensor) -> tuple[Tensor, Tensor]:
@@ -391,7 +361,7 @@ def _lookups(joint: Tables, tables: Tables, component: Tensor) -> tuple[Tensor, 
     return tables.find(table, joint, joint_state), joint_state
 
 
-def _free_log_prob(model: StructuralModel, rows: Tensor, free: Tensor) -> Tensor:
+def factors_log_prob(model: StructuralModel, rows: Tensor, free: Tensor) -> Tensor:
     """Returns the sum of the marked factors (T, d) of each row, (T,)."""
     total = rows.new_zeros(len(rows))
     for node in free.any(0).nonzero()[:, 0].tolist():

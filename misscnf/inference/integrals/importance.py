@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.draws import uniform_numbers
 from misscnf.inference.elimination import Components
@@ -51,21 +51,14 @@ def importance_sampling(
     values: Tensor,
     components: Components,
     effort: Effort,
-    generator: torch.Generator,
+    generator: Generator,
     accept: Accept,
     last: Tensor | None = None,
 ) -> Iterator[WeightedDraws]:
     """Yields the integrals of components, those that the limit cut short included.
 
-    Arguments:
-        model: The structural model.
-        values: (N, d) with finite numbers in the holes.
-        components: What is hidden, and its evidence.
-        effort: How hard to work.
-        generator: Where randomness comes from.
+    Arguments are those of `integrate`, and:
         accept: Says what has been integrated well enough.
-        last: (N, d) the last completion of each row, nan where there is none; None where no
-            Markov chain is kept.
     """
     sampler = _Sampler(model, values, effort, generator, accept, last)
     small = components.size <= effort.importance.most_nodes
@@ -98,7 +91,7 @@ class _Sampler:
     model: StructuralModel
     values: Tensor
     effort: Effort
-    generator: torch.Generator
+    generator: Generator
     accept: Accept
     last: Tensor | None
 
@@ -124,9 +117,8 @@ class _Sampler:
         """Draws from a proposal; accepts what is good, fits new proposals to the rest."""
         found = self._round(components, effort, proposal)
         second = effort.draws > self.effort.draws
-        good = torch.where(
-            found.chained, proposal.untempered | second, self.accept(found.integral)
-        )
+        counts = proposal.untempered | second
+        good = torch.where(found.chained, counts, self.accept(found.integral))
         done, below_target = self._finished(good, effort)
         if done.any():
             yield found.integral.select(done, below_target)
@@ -142,42 +134,35 @@ class _Sampler:
 
     def _round(self, components: Components, effort: Effort, proposal: Proposal | None) -> _Round:
         sweep = Sweep(self.model, self.values, components)
-        points = _propose(components, effort, self.generator, self.values, proposal)
-        chained = torch.zeros_like(components.row, dtype=torch.bool)
-        retained = self.last is not None
+        points = self._propose(components, effort, proposal)
+        chained, retained = torch.zeros_like(components.row, dtype=torch.bool), False
         if self.last is not None:
             state, chained = _last_points(sweep, self.last)
-            points = torch.cat([points, state], 1)
+            points, retained = torch.cat([points, state], 1), True
         hidden, log_evidence = sweep(points[components.cell_component, :, components.slots()])
         log_weight = log_evidence + _log_ratio(points, effort, proposal)
         if retained:
             log_weight[~chained, -1] = -torch.inf
-        integral = WeightedDraws(
-            components, hidden, log_weight, effort.randomisations, retained=retained
-        )
-        return _Round(points, integral, chained)
+        found = (components, hidden, log_weight, effort.randomisations)
+        return _Round(points, WeightedDraws(*found, retained=retained), chained)
 
-
-def _propose(
-    components: Components,
-    effort: Effort,
-    generator: torch.Generator,
-    like: Tensor,
-    proposal: Proposal | None,
-) -> Tensor:
-    """Returns the points of a round, (C, K, m)."""
-    scores = random_scores(components, effort, generator, like)
-    if proposal is None:
-        return scores
-    # Systematic, from a random start, so that each part of the proposal gets its share.
-    start = uniform_numbers((len(scores), effort.randomisations, 1), generator, like)
-    place = (start + torch.arange(effort.draws, device=start.device)) / effort.draws
-    proposed = proposal.points(scores, place.flatten(1))
-    # A smaller set of its own for the prior: parts of one quasi-random set are not even.
-    few = replace(effort, draws=_prior_draws(effort))
-    prior = random_scores(components, few, generator, like)
-    sets = [points.unflatten(1, (effort.randomisations, -1)) for points in (proposed, prior)]
-    return torch.cat(sets, dim=2).flatten(1, 2)
+    def _propose(
+        self, components: Components, effort: Effort, proposal: Proposal | None
+    ) -> Tensor:
+        """Returns the points of a round, (C, K, m)."""
+        generator, like = self.generator, self.values
+        scores = random_scores(components, effort, generator, like)
+        if proposal is None:
+            return scores
+        # Systematic, from a random start, so that each part of the proposal gets its share.
+        start = uniform_numbers((len(scores), effort.randomisations, 1), generator, like)
+        place = (start + torch.arange(effort.draws, device=start.device)) / effort.draws
+        proposed = proposal.points(scores, place.flatten(1))
+        # A smaller set of its own for the prior: parts of one quasi-random set are not even.
+        few = replace(effort, draws=_prior_draws(effort))
+        prior = random_scores(components, few, generator, like)
+        sets = [points.unflatten(1, (effort.randomisations, -1)) for points in (proposed, prior)]
+        return torch.cat(sets, dim=2).flatten(1, 2)
 
 
 def _prior_draws(effort: Effort) -> int:

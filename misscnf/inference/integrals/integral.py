@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.draws import uniform_numbers
 from misscnf.inference.elimination import Components
@@ -24,14 +24,7 @@ from misscnf.inference.integrals.effort import Effort
 from misscnf.inference.integrals.sweep import Sweep
 from misscnf.model import StructuralModel
 
-__all__ = [
-    "Integral",
-    "WeightedDraws",
-    "Accept",
-    "effective_size",
-    "memory_parts",
-    "chunks",
-]
+__all__ = ["Integral", "WeightedDraws", "Accept", "effective_size", "memory_parts", "chunks"]
 
 SMALLEST_STATED_ERROR = 1e-9
 """A smaller spread of the randomisations is rounding."""
@@ -57,7 +50,7 @@ class Integral(Protocol):
     def below_target(self) -> int:
         """How many components got fewer effective draws than asked for."""
 
-    def draw(self, count: int, generator: torch.Generator, *, even: bool = False) -> Tensor:
+    def draw(self, count: int, generator: Generator, *, even: bool = False) -> Tensor:
         """Returns posterior draws of the hidden cells, (H, count).
 
         Arguments:
@@ -74,12 +67,7 @@ class Integral(Protocol):
         """Returns Σ_c weight_c E[Σ_i log φ_i | x_O] over the components' factors.
 
         The posterior is held fixed: by Fisher's identity, the gradient by the parameters is that
-        of the log-integrals.
-
-        Arguments:
-            model: The structural model.
-            values: (N, d) the values that the components were integrated with.
-            weight: (C,)
+        of the log-integrals. The values (N, d) are those that they were integrated with.
         """
 
 
@@ -133,7 +121,7 @@ class WeightedDraws:
         """Returns (Σ w)² / Σ w², (C,)."""
         return effective_size(self.fresh)
 
-    def draw(self, count: int, generator: torch.Generator, *, even: bool = False) -> Tensor:
+    def draw(self, count: int, generator: Generator, *, even: bool = False) -> Tensor:
         """Resamples points by their weights, (H, count)."""
         weight = torch.softmax(self.log_weight, -1)
         upto = torch.nan_to_num(weight, nan=1.0).cumsum(-1)
@@ -156,14 +144,12 @@ class WeightedDraws:
         """Returns the integrals of some of the components, (C,) True where kept."""
         if keep.all():
             return replace(self, below_target=below_target)
-        return WeightedDraws(
-            self.components.select(keep),
-            self.values[keep[self.components.cell_component]],
-            self.log_weight[keep],
-            self.randomisations,
-            below_target,
-            self.may_have_gaps,
-            self.retained,
+        return replace(
+            self,
+            components=self.components.select(keep),
+            values=self.values[keep[self.components.cell_component]],
+            log_weight=self.log_weight[keep],
+            below_target=below_target,
         )
 
 

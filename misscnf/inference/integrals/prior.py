@@ -7,8 +7,7 @@ with independent points as printed, or quasi-random ones (randomly shifted Sobol
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.draws import normal_numbers, normal_scores, shifted_points, uniform_numbers
 from misscnf.inference.elimination import Components
@@ -21,7 +20,7 @@ __all__ = ["prior_draws", "random_scores"]
 
 
 def random_scores(
-    components: Components, effort: Effort, generator: torch.Generator, like: Tensor
+    components: Components, effort: Effort, generator: Generator, like: Tensor
 ) -> Tensor:
     """Returns standard normal points for each component, (C, K, m).
 
@@ -40,7 +39,7 @@ def prior_draws(
     values: Tensor,
     components: Components,
     effort: Effort,
-    generator: torch.Generator,
+    generator: Generator,
 ) -> WeightedDraws:
     """Weighs draws from the prior by the evidence."""
     scores = random_scores(components, effort, generator, values)

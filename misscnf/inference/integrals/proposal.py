@@ -39,12 +39,7 @@ class Proposal(NamedTuple):
     """(C,) whether it was fitted to enough effective points by their weights as they are"""
 
     def points(self, scores: Tensor, place: Tensor) -> Tensor:
-        """Carries standard normal points to points of the proposal.
-
-        Arguments:
-            scores: (C, K, m).
-            place: (C, K) uniform numbers that choose the Gaussian of each.
-        """
+        """Carries standard normal points (C, K, m) to the Gaussians at uniform places (C, K)."""
         part = torch.searchsorted(self.share.cumsum(1), place).clamp(max=self.share.shape[1] - 1)
         points = torch.zeros_like(scores)
         for j in range(self.share.shape[1]):
@@ -133,8 +128,7 @@ def _resample(points: Tensor, weight: Tensor, most: int) -> tuple[Tensor, Tensor
 def _strata(points: Tensor, weight: Tensor, parts: int) -> Tensor:
     """Cuts points into strata of equal weight along their first principal axis.
 
-    Returns:
-        (C, K, J) of 0 and 1: the responsibilities that expectation-maximisation starts from.
+    (C, K, J) of 0 and 1: the responsibilities that expectation-maximisation starts from.
     """
     mean = torch.einsum("ck,ckm->cm", weight, points)
     centred = points - mean[:, None, :]
@@ -158,13 +152,8 @@ def _maximise(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Returns shares, means and roots of Gaussians: the M-step, with shrunk covariances.
 
-    Arguments:
-        points: (C, K, m).
-        weight: (C, K), sums to one.
-        responsibility: (C, K, J) how much of a point belongs to which Gaussian.
-        used: (C, m) which numbers of its points a component has.
-        count: (C,) the effective size of the points.
-        rules: How proposals are made.
+    A point (C, K, m), of whose numbers (C, m) are used, belongs to J Gaussians by its
+    responsibility (C, K, J); count (C,) is the effective size of the points.
     """
     m = points.shape[-1]
     mine = weight[..., None] * responsibility
@@ -191,8 +180,7 @@ def _maximise(
 def _temper(log_weight: Tensor, size: Tensor, rules: ImportanceRules) -> tuple[Tensor, Tensor]:
     """Raises weights to a power β ≤ 1, found by bisection, that leaves enough effective points.
 
-    Returns:
-        The log-weights, and whether enough points were effective as they came, (C,).
+    Returns also whether enough points were effective as they came, (C,).
     """
     log_weight = log_weight - log_weight.amax(-1, keepdim=True)
     enough = rules.points_a_node * size + rules.points_at_least

@@ -27,7 +27,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.draws import shifted_points, uniform_numbers
 from misscnf.inference.elimination import Components
@@ -45,7 +45,7 @@ def quadrature(
     values: Tensor,
     components: Components,
     effort: Effort,
-    generator: torch.Generator,
+    generator: Generator,
     accept: Accept,
     knots: Knots | None = None,
 ) -> Iterator[WeightedDraws]:
@@ -53,12 +53,7 @@ def quadrature(
 
     Each round accepts what is good and passes the rest, with its knots, on to the next.
 
-    Arguments:
-        model: The structural model.
-        values: (N, d) with finite numbers in the holes.
-        components: What is hidden, and its evidence.
-        effort: How hard to work.
-        generator: Where randomness comes from.
+    Arguments are those of `integrate`, and:
         accept: Says what has been integrated well enough.
         knots: What earlier rounds found; None in the first.
     """
@@ -87,7 +82,7 @@ def quadrature(
 
 
 def _propose(
-    count: int, effort: Effort, generator: torch.Generator, like: Tensor, knots: Knots | None
+    count: int, effort: Effort, generator: Generator, like: Tensor, knots: Knots | None
 ) -> tuple[Tensor, Tensor]:
     """Returns points and log q at them, (C, K) each."""
     fractions = _fractions(count, effort, generator, like)
@@ -112,7 +107,7 @@ def _propose(
     return torch.where(inside, points, both), torch.where(inside, log_q, log_both)
 
 
-def _fractions(count: int, effort: Effort, generator: torch.Generator, like: Tensor) -> Tensor:
+def _fractions(count: int, effort: Effort, generator: Generator, like: Tensor) -> Tensor:
     """Returns randomly shifted, equally spaced fractions, (C, K)."""
     rules = effort.quadrature
     shifts = uniform_numbers((count, effort.randomisations, 1), generator, like)
@@ -155,11 +150,8 @@ class Knots:
 
     def add(self, points: Tensor, log_target: Tensor) -> Knots:
         """Returns these knots and some more."""
-        return Knots.at(
-            torch.cat([self.points, points], dim=1),
-            torch.cat([self.log_target, log_target], dim=1),
-            self.rules,
-        )
+        points = torch.cat([self.points, points], dim=1)
+        return Knots.at(points, torch.cat([self.log_target, log_target], dim=1), self.rules)
 
     def select(self, keep: Tensor) -> Knots:
         """Returns the knots of some components, (C,) True where kept."""
@@ -168,8 +160,7 @@ class Knots:
     def outward(self, depth: float) -> Tensor:
         """Returns where the integrand has not fallen by `depth` at its ends.
 
-        Returns:
-            (C, 1): −1 below the lowest knot, +1 above the highest, 0 nowhere.
+        (C, 1): −1 below the lowest knot, +1 above the highest, 0 nowhere.
         """
         low, high = self.log_target[:, :1], self.log_target[:, -1:]
         beyond = torch.maximum(low, high) > self.log_target.amax(1, keepdim=True) - depth
@@ -238,14 +229,7 @@ class Interpolant:
     """(C, n − 1) whether the higher end is the right one"""
 
     def sample(self, fractions: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns points and their log-densities at given fractions of the mass.
-
-        Arguments:
-            fractions: (C, K) in [0, 1).
-
-        Returns:
-            Points (C, K) and log q at them (C, K).
-        """
+        """Returns points and log q at fractions (C, K) of the mass, in [0, 1); (C, K) each."""
         width = self.knots.diff(dim=1)
         upto = (width * torch.exp(self.top) * -torch.expm1(-self.fall) / self.fall).cumsum(1)
         total = upto[:, -1:]
