@@ -22,16 +22,10 @@ from misscnf.identification.independences import find_contradictions
 from misscnf.identification.little import little_test
 from misscnf.identification.loss import explain_holes, find_structural_holes
 from misscnf.identification.pictures import Curve, coverage_curve
-from misscnf.identification.regions import (
-    Region,
-    Search,
-    sort_columns,
-    thinnest_region,
-    unrevealed_regions,
-)
+from misscnf.identification.regions import Region, Search, thinnest_region, unrevealed_regions
 from misscnf.identification.report import Report, StructuralHole, node_table, region_table
 from misscnf.identification.scan import Axis, fewest_rows
-from misscnf.identification.settings import CheckSettings, RegionRules, Telling, read_settings
+from misscnf.identification.settings import CheckSettings, Telling, read_settings
 from misscnf.identification.words import percent, where
 from misscnf.options import change
 
@@ -85,9 +79,14 @@ def check(
     columns = read_columns(table, chosen.most_levels)
     observed = table.observed.numpy()
     patterns = find_patterns(observed)
-    search = _search(graph, columns, observed, needed, chosen.regions)
+    # The families that are needed and, last, all columns at once.
+    whole = np.column_stack([whole_families(graph, observed)[:, needed], observed.all(axis=1)])
+    members = [frozenset(graph.families[i]) for i in needed] + [frozenset(range(len(graph)))]
+    axes = [axis for axis in (Axis(column, chosen.regions) for column in columns) if len(axis)]
+    search = Search(whole, members, axes, chosen.regions)
     *flagged, complete = unrevealed_regions(search)
-    listed = _listed_regions(graph, search, needed, flagged)
+    names = tuple(graph.nodes[i] for i in needed)
+    listed = _listed_regions(search, names, flagged)
     uncovered = [i for i, regions in zip(needed, flagged, strict=True) if regions]
     loss, loss_p_value = explain_holes(columns, chosen.loss)
     nodes = columns[: len(graph)]
@@ -97,7 +96,7 @@ def check(
     return Report(
         graph=graph,
         effect=asked,
-        needed=tuple(graph.nodes[i] for i in needed),
+        needed=names,
         rows=len(table),
         nodes=node_table(graph, patterns, needed, flagged, chosen.telling.patterns_named),
         patterns=patterns.to_frame(graph, whole_families(graph, patterns.observed)),
@@ -146,34 +145,16 @@ def _needed(
     return (graph.nodes[treatment], graph.nodes[outcome]), needed
 
 
-def _search(
-    graph: CausalGraph,
-    columns: Sequence[Column],
-    observed: np.ndarray,
-    needed: Sequence[int],
-    rules: RegionRules,
-) -> Search:
-    """Returns a search over the families that are needed and, last, over all columns at once."""
-    whole = whole_families(graph, observed)[:, list(needed)]
-    whole = np.column_stack([whole, observed.all(axis=1)])
-    members = [frozenset(graph.families[i]) for i in needed]
-    members.append(frozenset(range(len(graph))))
-    return Search(whole, members, sort_columns(columns, rules), rules)
-
-
 def _listed_regions(
-    graph: CausalGraph,
-    search: Search,
-    needed: Sequence[int],
-    flagged: Sequence[Sequence[Region]],
+    search: Search, nodes: Sequence[str], flagged: Sequence[Sequence[Region]]
 ) -> list[tuple[str, Region]]:
     """Returns the flagged regions and, of families without any, where they are seen least."""
     listed: list[tuple[str, Region]] = []
-    for target, (i, regions) in enumerate(zip(needed, flagged, strict=True)):
+    for target, (node, regions) in enumerate(zip(nodes, flagged, strict=True)):
         if not regions and not search.whole[:, target].all():
             thin = thinnest_region(search, target)
             regions = [] if thin is None else [thin]
-        listed += [(graph.nodes[i], region) for region in regions]
+        listed += [(node, region) for region in regions]
     return listed
 
 

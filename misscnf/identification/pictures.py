@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from misscnf.identification.report import Report
 
-__all__ = ["Curve", "coverage_curve", "draw_report"]
+__all__ = ["Curve", "coverage_curve", "draw_report", "short"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ def _draw_patterns(ax: Axes, report: Report, count: int) -> None:
     )
     ax.set_ylim(max(count, 4), 0)
     ax.xaxis.tick_top()
-    letters = [_short(name, 14) for name in names]
+    letters = [short(name, 14) for name in names]
     size = min(9.0, 270.0 / len(names))
     upright = 90 if sum(map(len, letters)) > 45 else 0  # letters that fit side by side
     ax.set_xticks(np.arange(len(names)) + 0.5, letters, rotation=upright, fontsize=size)
@@ -146,7 +146,7 @@ def _draw_families(ax: Axes, report: Report, count: int) -> None:
         f"{node} | {', '.join(parents)}" if parents else str(node)
         for node, parents in zip(part["node"], part["parents"], strict=True)
     ]
-    ax.set_yticks(places, [_short(name) for name in names])
+    ax.set_yticks(places, [short(name) for name in names])
     ax.invert_yaxis()
     ax.set_xlim(0.0, 1.0)
     ax.set_xticks([0.0, 0.5, 1.0], ["0", "50 %", "100 %"])
@@ -171,13 +171,15 @@ def _draw_curve(ax: Axes, curve: Curve) -> None:
         ax.bar(curve.places, curve.chances, color=STYLE.blue, width=0.7)
         for place, _ in curve.shaded:
             ax.axvspan(place - 0.4, place + 0.4, color=colour, alpha=0.15, linewidth=0)
-        ax.set_xticks(curve.places, [_short(label, 8) for label in curve.labels])
+        ax.set_xticks(curve.places, [short(label, 8) for label in curve.labels])
     ax.set_ylim(-0.03, 1.03)
     ax.set_yticks([0.0, 0.5, 1.0], ["0", "50 %", "100 %"])
-    within = f"{_short(curve.column, 12)}, where {_short(curve.within, 24)}"
-    ax.set_xlabel(within if curve.within else _short(curve.column))
-    ax.set_title(f"{_short(curve.node, 16)} whole, along {_short(curve.column, 16)}")
+    within = f"{short(curve.column, 12)}, where {short(curve.within, 24)}"
+    ax.set_xlabel(within if curve.within else short(curve.column))
+    ax.set_title(f"{short(curve.node, 16)} whole, along {short(curve.column, 16)}")
 
 
-def _short(name: str, most: int = 28) -> str:
+def short(name: str, most: int = 28) -> str:
+    """Cuts a name that is too long for its place."""
+    name = " ".join(name.split())
     return name if len(name) <= most else f"{name[: most - 1]}…"

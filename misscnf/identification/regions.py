@@ -59,14 +59,7 @@ from misscnf.identification.scan import (
 )
 from misscnf.identification.settings import RegionRules
 
-__all__ = [
-    "Condition",
-    "Region",
-    "Search",
-    "sort_columns",
-    "unrevealed_regions",
-    "thinnest_region",
-]
+__all__ = ["Condition", "Region", "Search", "unrevealed_regions", "thinnest_region"]
 
 
 @dataclass(frozen=True)
@@ -165,9 +158,10 @@ class Search:
     def everywhere(self, target: int) -> Region:
         """Returns the region without conditions."""
         rows, count = len(self.whole), int(self.whole[:, target].sum())
-        bounds = [bound(count, rows, self.rules.level) for bound in (upper_bound, lower_bound)]
-        flagged = count == 0 or bounds[0] < self.rules.chance
-        return Region(target, (), rows, count, 1.0, *bounds, flagged=flagged)
+        bounds = (upper_bound, lower_bound)
+        upper, lower = (bound(count, rows, self.rules.level) for bound in bounds)
+        flagged = count == 0 or upper < self.rules.chance
+        return Region(target, (), rows, count, 1.0, upper, lower, flagged)
 
     def judge(
         self,
@@ -228,12 +222,6 @@ class Search:
         where_hidden = upper_bound(int(whole[~shown].sum()), int((~shown).sum()))
         share = float(shown.mean())
         return share + (1.0 - share) * max(1.0, where_hidden / float(whole[shown].mean()))
-
-
-def sort_columns(columns: Sequence[Column], rules: RegionRules) -> list[Axis]:
-    """Returns the axes of the columns that show anything."""
-    axes = (Axis(column, rules) for column in columns)
-    return [axis for axis in axes if len(axis)]
 
 
 def _all(flags: Iterable[np.ndarray]) -> np.ndarray:

@@ -19,7 +19,8 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from misscnf.display.style import STYLE
 from misscnf.graph import CausalGraph
-from misscnf.report.pictures import Image, image, new_figure, short
+from misscnf.identification.pictures import short
+from misscnf.report.pictures import Image, image, new_figure
 
 __all__ = ["draw_graph"]
 

@@ -24,7 +24,7 @@ from matplotlib.patches import Rectangle
 
 from misscnf.display.style import STYLE
 from misscnf.identification import Report
-from misscnf.identification.pictures import Curve
+from misscnf.identification.pictures import Curve, short
 from misscnf.queries.effects import Effect
 from misscnf.report.effects import Line
 from misscnf.report.model_checks import NoiseCheck, Overimputation, normal_places
@@ -35,7 +35,6 @@ __all__ = [
     "Image",
     "new_figure",
     "image",
-    "short",
     "draw_forest",
     "draw_curve",
     "draw_patterns",
@@ -77,12 +76,6 @@ def image(figure: Figure, alt: str) -> Image:
     data = base64.b64encode(buffer.getvalue()).decode("ascii")
     pixels = (round(STYLE.pixels_an_inch * inches) for inches in figure.get_size_inches())
     return Image(f"data:image/svg+xml;base64,{data}", alt, *pixels)
-
-
-def short(name: str, most: int) -> str:
-    """Cuts a name that is too long for its place."""
-    name = " ".join(name.split())
-    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def draw_forest(lines: Sequence[Line], unit: str) -> Image:

@@ -157,13 +157,10 @@ def estimate_and_interval(effect: Effect, spread: float | None = None) -> tuple[
         effect: The effect.
         spread: What the digits are cut by; the effect's own by default.
     """
-    estimate = effect.estimate or 0.0
     spread = spread_of(effect) if spread is None else spread
     write = points if effect.event is not None else rounded
-    if effect.interval is None:
-        return write(estimate, spread), ""
-    lower, upper = effect.interval
-    return write(estimate, spread), f"{write(lower, spread)} to {write(upper, spread)}"
+    ends = [write(end, spread) for end in effect.interval or ()]
+    return write(effect.estimate or 0.0, spread), " to ".join(ends)
 
 
 def spread_of(effect: Effect) -> float:
