@@ -59,7 +59,8 @@ def demo(
     show_kinds(table)
     model = MissCNF(graph, preset, seed=seed, progress=False if quiet else None).fit(table)
     say(chosen_sentence(model))
-    answer = _ask(model, table, seed)
+    arms = {TREATMENT: 1}, {TREATMENT: 0}
+    answer = model.effect(OUTCOME, *arms, interval=0.95, data=table, seed=seed)
     _leave_files(model, df, table, out)
     seconds = time.monotonic() - start
     if json:
@@ -69,18 +70,9 @@ def demo(
     say(f"{seconds:.0f} s; its files are in {out}: try `misscnf sample {out}/model --rows 5`")
 
 
-def _ask(model: MissCNF, table: IncompleteTable, seed: int) -> Effect:
-    """Returns the effect of quitting, with its interval."""
-    from misscnf.data.nhefs import OUTCOME, TREATMENT
-
-    return model.effect(
-        OUTCOME, do={TREATMENT: 1}, versus={TREATMENT: 0}, interval=0.95, data=table, seed=seed
-    )
-
-
 def _leave_files(model: MissCNF, df: pd.DataFrame, table: IncompleteTable, out: str) -> None:
     """Writes table, graph, kinds, model and page, for the other verbs to be tried on."""
-    from misscnf.cli.outputs import staged_folder, write_files, write_tables
+    from misscnf.cli.outputs import staged, write_files, write_tables
     from misscnf.cli.report import write_page
     from misscnf.data.nhefs import OUTCOME, TREATMENT
 
@@ -89,13 +81,9 @@ def _leave_files(model: MissCNF, df: pd.DataFrame, table: IncompleteTable, out: 
     arrows = "".join(f"  {cause} -> {effect};\n" for cause, effect in model.graph_.edges)
     kinds = {column.name: column.shown_kind for column in model.schema_.columns}
     write_tables({str(folder / "nhefs.csv"): df})
-    write_files(
-        {
-            str(folder / "graph.dot"): f"digraph {{\n{arrows}}}\n".encode(),
-            str(folder / "kinds.json"): dumps(kinds, indent=1).encode(),
-        }
-    )
-    with staged_folder(str(folder / "model")) as place:
+    texts = {"graph.dot": f"digraph {{\n{arrows}}}\n", "kinds.json": dumps(kinds, indent=1)}
+    write_files({str(folder / name): text.encode() for name, text in texts.items()})
+    with staged(str(folder / "model"), folder=True) as place:
         model.save(place)
     write_page(model, table, str(folder / "report.html"), (TREATMENT, OUTCOME))
 
@@ -104,19 +92,14 @@ def _beside(answer: Effect) -> str:
     """Returns our answer and the published one, one below the other."""
     from misscnf.data.nhefs import PUBLISHED
 
-    units = PUBLISHED["units"]
-    lower, upper = answer.interval or (None, None)
-    ours = f"{answer.estimate:.2f} {units}"
-    if lower is not None:
-        ours += f" ({lower:.2f} to {upper:.2f})"
-    theirs = (
-        f"{PUBLISHED['estimate']} {units} ({PUBLISHED['lower']} to {PUBLISHED['upper']}), "
-        f"Hernán and Robins, What If, chapter 13"
-    )
+    ours = f"{answer.estimate:.2f} {PUBLISHED['units']}"
+    if answer.interval is not None:
+        ours += " ({:.2f} to {:.2f})".format(*answer.interval)
+    theirs = "{estimate} {units} ({lower} to {upper})".format(**PUBLISHED)
     return (
         f"The effect of quitting smoking on weight, 1971 to 1982\n"
         f"  misscnf    {ours}\n"
-        f"  published  {theirs}"
+        f"  published  {theirs}, Hernán and Robins, What If, chapter 13"
     )
 
 

@@ -96,10 +96,8 @@ def _sentences() -> Iterator[None]:
         _end(str(stop), 130, stop)
     except KeyboardInterrupt as stop:
         _end("stopped; nothing was written.", 130, stop)
-    except MemoryError as error:
-        _end("there is not enough memory; ask for fewer rows or draws.", 2, error)
-    except RuntimeError as error:
-        if "allocate" not in str(error):  # what torch says
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "allocate" not in str(error):  # what torch says
             raise
         _end("there is not enough memory; ask for fewer rows or draws.", 2, error)
     except OSError as error:

@@ -45,7 +45,7 @@ def fit(
     It maximises the likelihood of what each row shows: no row is dropped, nothing imputed first.
     """
     from misscnf.cli.inputs import check_kinds, naming, read_graph, read_rows, shown
-    from misscnf.cli.outputs import check_target, print_json, staged_folder
+    from misscnf.cli.outputs import check_target, print_json, staged
     from misscnf.data.table import IncompleteTable
     from misscnf.estimators.misscnf import MissCNF
     from misscnf.fitting.settings import preset_settings
@@ -71,7 +71,7 @@ def fit(
     show_kinds(table)
     seconds = _fit(model, table, checkpoint)
     say(f"{chosen_sentence(model)}; {seconds:.1f} s")
-    with staged_folder(out) as folder:
+    with staged(out, folder=True) as folder:
         model.save(folder)
     say(f"wrote the model to {out}")
     if json:
@@ -84,12 +84,11 @@ def _fit(model: MissCNF, table: IncompleteTable, checkpoint: str | None) -> floa
     try:
         model.fit(table, checkpoint=checkpoint)
     except KeyboardInterrupt as stop:
+        said = f"stopped; the same command goes on from {checkpoint!r}."
         if checkpoint is None:
-            raise Stopped(
-                "stopped, and nothing was written; with --checkpoint DIR, the same command would "
-                "go on."
-            ) from stop
-        raise Stopped(f"stopped; the same command goes on from {checkpoint!r}.") from stop
+            later = "with --checkpoint DIR, the same command would go on"
+            said = f"stopped, and nothing was written; {later}."
+        raise Stopped(said) from stop
     return time.monotonic() - start
 
 
@@ -97,7 +96,8 @@ def show_kinds(table: IncompleteTable, widest: int = 24) -> None:
     """Says what kind each column is, and why; levels in at most so many characters."""
     kinds = table.schema.describe()
     shown = kinds.drop(columns="offer").astype(str)
-    shown["levels"] = [_cut(levels, widest) for levels in shown["levels"]]
+    cut = shown["levels"].str.slice(stop=widest - 1) + "…"
+    shown["levels"] = shown["levels"].where(shown["levels"].str.len() <= widest, cut)
     shown["holes"] = shown["holes"].str.rjust(len("holes"))
     lines = [list(shown.columns), *shown.to_numpy().tolist()]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -107,10 +107,6 @@ def show_kinds(table: IncompleteTable, widest: int = 24) -> None:
     for name, offer in zip(kinds["column"], kinds["offer"], strict=True):
         if offer:
             say(f"  {name}: {offer}")
-
-
-def _cut(levels: str, widest: int) -> str:
-    return levels if len(levels) <= widest else f"{levels[: widest - 1]}…"
 
 
 def chosen_sentence(model: MissCNF) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -27,6 +28,7 @@ __all__ = [
     "read_model_rows",
     "read_graph",
     "check_kinds",
+    "check_nodes",
     "open_model",
     "shown",
 ]
@@ -42,7 +44,13 @@ def read_rows(source: str) -> pd.DataFrame:
     frame = _read_stdin() if source == "-" else read_table(source)
     if frame.index.name is not None:  # of a Parquet file
         frame = frame.reset_index()
-    _refuse_separator(frame, shown(source))
+    only = str(frame.columns[0]) if frame.shape[1] == 1 else ""
+    for mark in (";", "\t", "|"):
+        if mark in only:
+            raise InputError(
+                f"{shown(source)} has the one column {only!r}, and seems to be separated by "
+                f"{mark!r}; save it with commas, or with tabs as .tsv."
+            )
     return frame
 
 
@@ -56,9 +64,7 @@ def read_model_rows(source: str, model: MissCNF, *, partial: bool = False) -> pd
     """
     frame = read_rows(source)
     absent = [name for name in model.graph_.nodes if name not in frame.columns]
-    if partial and len(absent) < len(model.graph_):
-        return frame
-    if absent:
+    if absent and not (partial and len(absent) < len(model.graph_)):
         raise InputError(
             f"{shown(source)} lacks {listed(absent)}, which the model was fitted to; name another "
             f"table or model, or add an empty column where all values are missing."
@@ -67,21 +73,10 @@ def read_model_rows(source: str, model: MissCNF, *, partial: bool = False) -> pd
 
 
 def _read_stdin() -> pd.DataFrame:
-    data = sys.stdin.buffer.read()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "stdin.csv"
-        path.write_bytes(data)
+        path.write_bytes(sys.stdin.buffer.read())
         return read_table(path, name=shown("-"))
-
-
-def _refuse_separator(frame: pd.DataFrame, name: str) -> None:
-    only = str(frame.columns[0]) if frame.shape[1] == 1 else ""
-    for mark in (";", "\t", "|"):
-        if mark in only:
-            raise InputError(
-                f"{name} has the one column {only!r}, and seems to be separated by {mark!r}; "
-                f"save it with commas, or with tabs as .tsv."
-            )
 
 
 def read_graph(source: str) -> CausalGraph:
@@ -90,6 +85,13 @@ def read_graph(source: str) -> CausalGraph:
         raise InputError(f"--graph: there is no file {source!r}; check the path.")
     with naming(f"--graph {source!r}"):
         return CausalGraph.read(source)
+
+
+def check_nodes(names: Iterable[str], graph: CausalGraph, option: str) -> None:
+    """Refuses names that are no nodes of the graph, by the option that gave them."""
+    with naming(option):
+        for name in names:
+            graph.index(name)
 
 
 def check_kinds(kinds: str | None, graph: CausalGraph, frame: pd.DataFrame) -> None:

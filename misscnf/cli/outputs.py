@@ -38,7 +38,6 @@ __all__ = [
     "write_tables",
     "write_files",
     "staged",
-    "staged_folder",
     "print_json",
 ]
 
@@ -51,11 +50,9 @@ def carry_along(frame: pd.DataFrame, drawn: pd.DataFrame) -> pd.DataFrame:
         drawn: Its columns in the graph, one draw of all rows after the other.
     """
     places = np.tile(np.arange(len(frame)), len(drawn) // len(frame))
-    columns = []
-    for j, name in enumerate(frame.columns):
-        given = frame.iloc[:, j]
-        cells = drawn[name] if name in drawn.columns else given.take(places)
-        columns.append(cells.reset_index(drop=True).rename(name))
+    given, drawn = frame.iloc[places].reset_index(drop=True), drawn.reset_index(drop=True)
+    names = enumerate(frame.columns)
+    columns = [drawn[name] if name in drawn else given.iloc[:, j] for j, name in names]
     return pd.concat(columns, axis=1)
 
 
@@ -131,10 +128,8 @@ def write_tables(frames: Mapping[str, pd.DataFrame], *, json: bool = False) -> N
     for out, frame in frames.items():
         say(f"wrote {len(frame)} rows to {out}")
     if json:
-        written = [
-            {"file": out, "rows": len(frame), "columns": list(frame.columns)}
-            for out, frame in frames.items()
-        ]
+        shapes = ((out, len(frame), list(frame.columns)) for out, frame in frames.items())
+        written = [dict(zip(("file", "rows", "columns"), shape, strict=True)) for shape in shapes]
         print_json({"written": written})
 
 
@@ -155,34 +150,25 @@ def write_files(contents: Mapping[str, bytes]) -> None:
 
 
 @contextmanager
-def staged(out: str) -> Iterator[Path]:
-    """Gives a path to write to, and moves it into place when nothing went wrong."""
+def staged(out: str, *, folder: bool = False) -> Iterator[Path]:
+    """Gives a file or a folder to fill, and moves it into place when nothing went wrong."""
     target = Path(out).resolve()
     part = _part(target)
     try:
         with _saying(out):
+            if folder:
+                part.mkdir()
             yield part
-            os.replace(part, target)
+            if folder and target.exists():
+                for file in sorted(part.iterdir(), key=lambda path: path.suffix == ".json"):
+                    os.replace(file, target / file.name)  # JSON last: it vouches for the others
+            else:
+                os.replace(part, target)
     finally:
-        part.unlink(missing_ok=True)
-
-
-@contextmanager
-def staged_folder(out: str) -> Iterator[Path]:
-    """Gives a folder to fill, and moves what is in it into place when nothing went wrong."""
-    target = Path(out).resolve()
-    part = _part(target)
-    try:
-        with _saying(out):
-            part.mkdir()
-            yield part
-            if not target.exists():
-                os.rename(part, target)
-                return
-            for file in sorted(part.iterdir(), key=lambda path: path.suffix == ".json"):
-                os.replace(file, target / file.name)  # JSON last: it vouches for the others
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+        if folder:
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -206,24 +192,16 @@ def _render(frame: pd.DataFrame, suffix: str) -> bytes:
         buffer = io.BytesIO()
         frame.to_parquet(buffer, index=False)
         return buffer.getvalue()
-    separator = SEPARATORS[suffix.lower()]
-    return _as_written(frame).to_csv(index=False, sep=separator, lineterminator="\n").encode()
+    separator, written = SEPARATORS[suffix.lower()], frame.apply(_as_written)
+    return written.to_csv(index=False, sep=separator, lineterminator="\n").encode()
 
 
-def _as_written(frame: pd.DataFrame) -> pd.DataFrame:
+def _as_written(cells: pd.Series) -> pd.Series:
     """Whole numbers without a fraction: holes made them floats when they were read."""
-    whole = {}
-    for j, dtype in enumerate(frame.dtypes):
-        if dtype != np.float64:
-            continue
-        numbers = frame.iloc[:, j].to_numpy()
-        if len(numbers) and (numbers == np.rint(numbers)).all() and np.abs(numbers).max() < 2**53:
-            whole[j] = numbers.astype(np.int64)
-    columns = [
-        pd.Series(whole.get(j, frame.iloc[:, j].array), name=name)
-        for j, name in enumerate(frame.columns)
-    ]
-    return pd.concat(columns, axis=1) if whole else frame
+    if cells.dtype != np.float64 or cells.empty:
+        return cells
+    whole = (cells == np.rint(cells)).all() and cells.abs().max() < 2**53
+    return cells.astype(np.int64) if whole else cells
 
 
 def print_json(value: object) -> None:

@@ -31,7 +31,7 @@ def report(
 ) -> None:
     """Write a page with the answer, and how far to trust it."""
     from misscnf.cli.arguments import check_share, read_pair
-    from misscnf.cli.inputs import naming, open_model, read_model_rows, shown
+    from misscnf.cli.inputs import check_nodes, naming, open_model, read_model_rows, shown
     from misscnf.cli.outputs import check_target, print_json
 
     if Path(out).suffix.lower() not in (".html", ".htm"):
@@ -41,9 +41,7 @@ def report(
     check_share(level, "--interval")
     fitted = open_model(model)
     pair = read_pair(effect)
-    with naming(f"--effect {effect}"):
-        for name in pair or ():
-            fitted.graph_.index(name)
+    check_nodes(pair or (), fitted.graph_, f"--effect {effect}")
     frame = read_model_rows(data, fitted)
     fitted.progress = False if quiet else None
     with naming(shown(data)):

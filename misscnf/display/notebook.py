@@ -23,24 +23,17 @@ from misscnf.display.style import STYLE
 __all__ = ["card", "effect_html", "interval_text", "number_text"]
 
 
-class EffectLike(Protocol):
+class _Effect(Protocol):
     """The fields of an effect that its card shows; others are looked up if they are there."""
 
     @property
-    def measure(self) -> str:
-        """What the estimate is."""
+    def measure(self) -> str: ...
 
     @property
-    def estimate(self) -> float | None:
-        """The contrast."""
+    def notes(self) -> tuple[str, ...]: ...
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What to know before believing it."""
-
-    @property
-    def probabilities(self) -> pd.DataFrame | None:
-        """Those of each level, if there are levels."""
+    def probabilities(self) -> pd.DataFrame | None: ...
 
 
 def card(
@@ -73,36 +66,32 @@ def card(
     return f'<div style="{style}">{"".join(parts)}</div>'
 
 
-def effect_html(effect: EffectLike, heading: str) -> str:
+def effect_html(effect: _Effect, heading: str) -> str:
     """Returns the card of an effect.
 
     Arguments:
         effect: A `misscnf.Effect`.
         heading: Which effect, in words, such as "effect on y of do(t = 1) versus do(t = 0)".
     """
-    facts = {}
-    if effect.estimate is not None:
-        event = getattr(effect, "event", None)
-        name = effect.measure if event is None else f"{effect.measure} of {event!r}"
-        facts[name] = _with_error(effect, "estimate", "standard_error", "interval")
+    event = getattr(effect, "event", None)
+    measure = effect.measure if event is None else f"{effect.measure} of {event!r}"
+    told = {measure: _with_error(effect, "estimate", "standard_error", "interval")}
     for ratio in ("risk_ratio", "odds_ratio"):
-        if getattr(effect, ratio, None) is not None:
-            facts[ratio.replace("_", " ")] = _with_error(
-                effect, ratio, f"{ratio}_error", f"{ratio}_interval"
-            )
-    if getattr(effect, "mean", None) is not None:
-        of = "mean" if effect.measure == "mean difference" else "risk"
-        facts[f"{of} under do"] = number_text(getattr(effect, "mean", None))
-        facts[f"{of} under versus"] = number_text(getattr(effect, "mean_versus", None))
-    for count in ("draws", "replicates"):
-        if getattr(effect, count, None) is not None:
-            facts[count] = number_text(getattr(effect, count))
+        errors = f"{ratio}_error", f"{ratio}_interval"
+        told[ratio.replace("_", " ")] = _with_error(effect, ratio, *errors)
+    of = "mean" if effect.measure == "mean difference" else "risk"
+    arms = {f"{of} under do": "mean", f"{of} under versus": "mean_versus"}
+    for name, field in {**arms, "draws": "draws", "replicates": "replicates"}.items():
+        told[name] = getattr(effect, field, None)
+    facts = {name: value for name, value in told.items() if value is not None}
     levels = effect.probabilities
     shown = {} if levels is None else {"probability of each level": levels}
     return card(heading, facts, shown, effect.notes)
 
 
-def _with_error(effect: EffectLike, value: str, error: str, interval: str) -> str:
+def _with_error(effect: _Effect, value: str, error: str, interval: str) -> str | None:
+    if getattr(effect, value, None) is None:
+        return None
     parts = [number_text(getattr(effect, value))]
     ends = getattr(effect, interval, None)
     if ends is not None:

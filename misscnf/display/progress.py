@@ -66,24 +66,23 @@ class StepProgress(ShownBar):
         self._bar.update(self._task, total=total, completed=done)
 
 
-class Epoch(Protocol):
-    """What a bar shows of an epoch of a fit."""
+class _Epoch(Protocol):
+    """What a bar shows of an epoch of a fit: log-densities of rows, where they are known.
+
+    Its stage is what is done where that is no training.
+    """
 
     @property
-    def epoch(self) -> int:
-        """Its number."""
+    def epoch(self) -> int: ...
 
     @property
-    def train(self) -> float | None:
-        """The log-density of training rows, where it is known."""
+    def train(self) -> float | None: ...
 
     @property
-    def validation(self) -> float | None:
-        """The log-density of held-out rows, where it is known."""
+    def validation(self) -> float | None: ...
 
     @property
-    def stage(self) -> str | None:
-        """What is done, where it is no training."""
+    def stage(self) -> str | None: ...
 
 
 class FitProgress(ShownBar):
@@ -100,7 +99,7 @@ class FitProgress(ShownBar):
         super().__init__("fitting", columns, show=show, likelihood="")
         self.shift = shift
 
-    def __call__(self, record: Epoch, epochs: int, /) -> None:
+    def __call__(self, record: _Epoch, epochs: int, /) -> None:
         """Takes the record of an epoch."""
         names = (("train", record.train), ("held out", record.validation))
         found = [

@@ -19,25 +19,13 @@ from misscnf.identification.columns import Column, read_columns
 from misscnf.identification.consequences import leaning, needed_for_effect
 from misscnf.identification.families import find_patterns, usage_table, whole_families
 from misscnf.identification.independences import find_contradictions
-from misscnf.identification.little import LittleTest, little_test
+from misscnf.identification.little import little_test
 from misscnf.identification.loss import explain_holes, find_structural_holes
 from misscnf.identification.pictures import Curve, coverage_curve
-from misscnf.identification.regions import (
-    Region,
-    Search,
-    sort_columns,
-    thinnest_region,
-    unrevealed_regions,
-)
+from misscnf.identification.regions import Region, Search, thinnest_region, unrevealed_regions
 from misscnf.identification.report import Report, StructuralHole, node_table, region_table
 from misscnf.identification.scan import Axis, fewest_rows
-from misscnf.identification.settings import (
-    CheckSettings,
-    LittleRules,
-    RegionRules,
-    Telling,
-    read_settings,
-)
+from misscnf.identification.settings import CheckSettings, Telling, read_settings
 from misscnf.identification.words import percent, where
 from misscnf.options import change
 
@@ -91,19 +79,24 @@ def check(
     columns = read_columns(table, chosen.most_levels)
     observed = table.observed.numpy()
     patterns = find_patterns(observed)
-    search = _search(graph, columns, observed, needed, chosen.regions)
+    # The families that are needed and, last, all columns at once.
+    whole = np.column_stack([whole_families(graph, observed)[:, needed], observed.all(axis=1)])
+    members = [frozenset(graph.families[i]) for i in needed] + [frozenset(range(len(graph)))]
+    axes = [axis for axis in (Axis(column, chosen.regions) for column in columns) if len(axis)]
+    search = Search(whole, members, axes, chosen.regions)
     *flagged, complete = unrevealed_regions(search)
-    listed = _listed_regions(graph, search, needed, flagged)
+    names = tuple(graph.nodes[i] for i in needed)
+    listed = _listed_regions(search, names, flagged)
     uncovered = [i for i, regions in zip(needed, flagged, strict=True) if regions]
     loss, loss_p_value = explain_holes(columns, chosen.loss)
-    contradictions, tested = find_contradictions(
-        graph, columns[: len(graph)], chosen.independences
-    )
+    nodes = columns[: len(graph)]
+    contradictions, tested = find_contradictions(graph, nodes, chosen.independences)
+    numbers = [part for part in (node.features() for node in nodes) if part.shape[1] == 1]
     named = {column.name for column in columns}
     return Report(
         graph=graph,
         effect=asked,
-        needed=tuple(graph.nodes[i] for i in needed),
+        needed=names,
         rows=len(table),
         nodes=node_table(graph, patterns, needed, flagged, chosen.telling.patterns_named),
         patterns=patterns.to_frame(graph, whole_families(graph, patterns.observed)),
@@ -116,7 +109,7 @@ def check(
         consequences=_consequences(graph, asked, uncovered),
         loss=tuple(loss),
         loss_p_value=loss_p_value,
-        little=_little(columns[: len(graph)], chosen.little),
+        little=little_test(np.column_stack(numbers), chosen.little) if numbers else None,
         structural_holes=_structural_holes(columns, search.axes, chosen),
         contradictions=tuple(contradictions),
         independences_tested=tested,
@@ -146,45 +139,22 @@ def _needed(
         )
     treatment, outcome = graph.index(effect[0]), graph.index(effect[1])
     if treatment == outcome:
-        raise InputError(
-            f"an effect is of one node on another; got {effect[0]!r} twice.", about="effect"
-        )
+        said = f"an effect is of one node on another; got {effect[0]!r} twice."
+        raise InputError(said, about="effect")
     needed = sorted(needed_for_effect(graph, treatment, outcome))
     return (graph.nodes[treatment], graph.nodes[outcome]), needed
 
 
-def _search(
-    graph: CausalGraph,
-    columns: Sequence[Column],
-    observed: np.ndarray,
-    needed: Sequence[int],
-    rules: RegionRules,
-) -> Search:
-    """Returns a search over the families that are needed and, last, over all columns at once."""
-    whole = whole_families(graph, observed)[:, list(needed)]
-    everything = observed.all(axis=1)
-    members = [frozenset(graph.families[i]) for i in needed]
-    return Search(
-        whole=np.column_stack([whole, everything]),
-        members=[*members, frozenset(range(len(graph)))],
-        axes=sort_columns(columns, rules),
-        rules=rules,
-    )
-
-
 def _listed_regions(
-    graph: CausalGraph,
-    search: Search,
-    needed: Sequence[int],
-    flagged: Sequence[Sequence[Region]],
+    search: Search, nodes: Sequence[str], flagged: Sequence[Sequence[Region]]
 ) -> list[tuple[str, Region]]:
     """Returns the flagged regions and, of families without any, where they are seen least."""
     listed: list[tuple[str, Region]] = []
-    for target, (i, regions) in enumerate(zip(needed, flagged, strict=True)):
+    for target, (node, regions) in enumerate(zip(nodes, flagged, strict=True)):
         if not regions and not search.whole[:, target].all():
             thin = thinnest_region(search, target)
             regions = [] if thin is None else [thin]
-        listed += [(graph.nodes[i], region) for region in regions]
+        listed += [(node, region) for region in regions]
     return listed
 
 
@@ -223,13 +193,6 @@ def _consequences(
         return table
     asked = (table["question"] == "effect") & (table["treatment"] == effect[0])
     return table[asked & (table["outcome"] == effect[1])].reset_index(drop=True)
-
-
-def _little(columns: Sequence[Column], rules: LittleRules) -> LittleTest | None:
-    """Tests the columns that are numbers, or have two levels."""
-    features = [column.features() for column in columns]
-    numbers = [part for part in features if part.shape[1] == 1]
-    return little_test(np.column_stack(numbers), rules) if numbers else None
 
 
 def _structural_holes(

@@ -77,9 +77,7 @@ def _read_node(table: IncompleteTable, node: int) -> Column:
     values = np.where(table.observed[:, node].numpy(), table.raw[:, node], np.nan)
     codec = table.schema.columns[node]
     if isinstance(codec, Levels):
-        return Column(
-            name, values, _labels(codec.levels), ordered=codec.kind == "ordinal", node=node
-        )
+        return Column(name, values, _labels(codec.levels), codec.kind == "ordinal", node)
     return _by_levels_if_two(Column(name, values, None, ordered=True, node=node))
 
 
@@ -91,8 +89,7 @@ def _read_outsider(series: pd.Series, most_levels: int) -> Column | None:
         values = np.where(np.isfinite(values), values, np.nan)
         column = _by_levels_if_two(Column(name, values, None, ordered=True, node=None))
     elif isinstance(series.dtype, pd.CategoricalDtype) or series.dtype.kind in "OU":
-        shown = series.notna().to_numpy()
-        codes, labels = pd.factorize(series.astype(str).where(shown), sort=True)
+        codes, labels = pd.factorize(series.astype(str).where(series.notna()), sort=True)
         if len(labels) > most_levels:
             return None
         values = np.where(codes >= 0, codes.astype(np.float64), np.nan)

@@ -29,7 +29,6 @@ __all__ = [
     "Patterns",
     "find_patterns",
     "usage_table",
-    "pattern_name",
     "uncovered_families",
     "warning_sentence",
     "whole_families",
@@ -85,38 +84,23 @@ def find_patterns(observed: np.ndarray) -> Patterns:
 
 def usage_table(observed: np.ndarray) -> pd.DataFrame:
     """Returns rows and cells that the analysis of complete rows would use, and those of ours."""
-    complete = int(observed.all(axis=1).sum())
-    cells = {
-        "complete rows only": complete * observed.shape[1],
-        "misscnf": int(observed.sum()),
-    }
-    rows = [complete, int(observed.any(axis=1).sum())]
+    complete, seen = int(observed.all(axis=1).sum()), int(observed.sum())
+    rows = np.array([complete, int(observed.any(axis=1).sum())])
+    cells = np.array([complete * observed.shape[1], seen])
     return pd.DataFrame(
         {
-            "analysis": list(cells),
+            "analysis": ["complete rows only", "misscnf"],
             "rows": rows,
-            "row share": [count / len(observed) for count in rows],
-            "cells": list(cells.values()),
-            "cell share": [_share(count, int(observed.sum())) for count in cells.values()],
+            "row share": rows / len(observed),
+            "cells": cells,
+            "cell share": cells / max(1, seen),
         }
     )
 
 
-def pattern_name(nodes: Sequence[str]) -> str:
-    """Returns a pattern in words, such as "{a, b}"."""
-    return "{" + ", ".join(nodes) + "}"
-
-
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else 0.0
-
-
 def whole_families(graph: CausalGraph, observed: np.ndarray) -> np.ndarray:
     """Returns (N, d), True where a row shows a node with all its parents."""
-    whole = np.empty(observed.shape, dtype=bool)
-    for i, family in enumerate(graph.families):
-        whole[:, i] = observed[:, family].all(axis=1)
-    return whole
+    return np.stack([observed[:, family].all(axis=1) for family in graph.families], axis=1)
 
 
 def uncovered_families(graph: CausalGraph, observed: np.ndarray | Tensor) -> list[str]:

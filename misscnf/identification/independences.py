@@ -59,9 +59,7 @@ def find_contradictions(
     for i, parents in enumerate(graph.parents):
         if features[i].shape[1] != 1:
             continue  # levels without an order have no correlation
-        shown = columns[i].observed.copy()
-        for p in parents:
-            shown &= columns[p].observed
+        shown = np.all([columns[p].observed for p in graph.families[i]], axis=0)
         for j in range(i):
             if j in parents or features[j].shape[1] != 1:
                 continue
@@ -70,8 +68,6 @@ def find_contradictions(
                 given = _design([features[p][rows] for p in parents], len(rows))
                 r = _partial_correlation(features[i][rows, 0], features[j][rows, 0], given)
                 tests.append((i, j, r, len(rows) - given.shape[1]))
-    if not tests:
-        return [], 0
     p_values = holm([_p_value(r, freedom) for _, _, r, freedom in tests])
     names = graph.nodes
     found = [

@@ -96,11 +96,8 @@ def little_test(values: np.ndarray, rules: LittleRules | None = None) -> LittleT
     seen = observed.any(axis=0) & (_spread(values) > 0)
     values, observed = values[:, seen], observed[:, seen]
     degrees = int(observed.sum()) - observed.shape[1]
-    if (
-        len(observed) < 2
-        or degrees < 1
-        or len(values) < rules.rows_a_column * observed.shape[1] + 10
-    ):
+    enough = rules.rows_a_column * observed.shape[1] + 10
+    if len(observed) < 2 or degrees < 1 or len(values) < enough:
         return None
     moments = PatternMoments.of(values, observed, of_row)
     mean, covariance, converged = em_moments(moments, rules)
@@ -141,12 +138,9 @@ def em_moments(
         updated = spread / total - np.outer(shift, shift)
         updated = (updated + updated.T) / 2.0
         scale = np.sqrt(np.diag(covariance))
-        change = max(
-            np.abs(shift / scale).max(),
-            np.abs((updated - covariance) / np.outer(scale, scale)).max(),
-        )
+        moved = np.vstack([shift / scale, (updated - covariance) / np.outer(scale, scale)])
         mean, covariance = mean + shift, updated
-        if change < rules.tolerance:
+        if np.abs(moved).max() < rules.tolerance:
             return mean, covariance, True
     return mean, covariance, False
 
@@ -157,11 +151,9 @@ def _away(moments: PatternMoments, mean: np.ndarray) -> np.ndarray:
 
 def _inverse(moments: PatternMoments, covariance: np.ndarray) -> np.ndarray:
     """Returns Σ_OO⁻¹ of each pattern, zero elsewhere (P, d, d)."""
-    seen = moments.observed
-    both = seen[:, :, None] & seen[:, None, :]
-    eye = np.eye(len(covariance))
+    both = moments.observed[:, :, None] & moments.observed[:, None, :]
     ridged = covariance + 1e-9 * np.diag(np.diag(covariance))  # two columns may be one
-    return np.where(both, np.linalg.inv(np.where(both, ridged, eye)), 0.0)
+    return np.where(both, np.linalg.inv(np.where(both, ridged, np.eye(len(ridged)))), 0.0)
 
 
 def _spread(values: np.ndarray) -> np.ndarray:

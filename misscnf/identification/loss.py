@@ -33,7 +33,7 @@ from scipy.special import chdtrc, expit
 from misscnf.identification.columns import Column
 from misscnf.identification.regions import Region, Search
 from misscnf.identification.scan import Axis
-from misscnf.identification.settings import CheckSettings, LossRules, StructuralRules
+from misscnf.identification.settings import CheckSettings, LossRules
 
 __all__ = [
     "LogisticFit",
@@ -176,15 +176,13 @@ def _score_tests(
     statistics = np.zeros((len(columns), len(holey)))
     p_values = np.full((len(columns), len(holey)), np.nan)
     for c, column in enumerate(columns):
-        shown = column.observed
-        features = _rank_features(column)
-        part = holes if shown.all() else holes[shown]
+        features, part = _rank_features(column), holes[column.observed]
         if len(part) <= 2 * rules.fewest or not features.shape[1]:
             continue
         share = part.mean(axis=0, dtype=np.float64)
         along = features.T @ part.astype(np.float64)
-        within = features.T @ features
-        explained = (along * np.linalg.lstsq(within, along, rcond=1e-8)[0]).sum(axis=0)
+        slopes = np.linalg.lstsq(features.T @ features, along, rcond=1e-8)[0]
+        explained = (along * slopes).sum(axis=0)
         count = share * len(part)
         enough = (count >= rules.fewest) & (len(part) - count >= rules.fewest)
         enough &= np.array([other is not column for other in holey])
@@ -232,23 +230,21 @@ def _together(
     parts = [f[shown] for f in features]
     fit = fit_logistic(np.column_stack(parts), hole)
     none = np.empty((len(hole), 0))
-    tests = []
-    for i in range(len(parts)):
-        others = [part for k, part in enumerate(parts) if k != i]
-        reduced = fit_logistic(np.column_stack([none, *others]), hole)
-        tests.append(likelihood_ratio_test(fit, reduced))
+    without = [np.column_stack([none, *parts[:i], *parts[i + 1 :]]) for i in range(len(parts))]
+    tests = [likelihood_ratio_test(fit, fit_logistic(reduced, hole)) for reduced in without]
     kept = holm(tests) < rules.level
     if not kept.any():  # they tell the same story: keep the strongest
         kept[0] = True
     places = np.cumsum([0, *(part.shape[1] for part in parts)])
     found = []
     for i, other in enumerate(strongest):
-        single = parts[i].shape[1] == 1
-        odds = float(np.exp(np.clip(_unit(other) * fit.weights[places[i]], -50.0, 50.0)))
-        p = float(p_values[by.index(other)])
         levels = other.labels if other.labels is not None and len(other.labels) == 2 else None
-        line = Explanation(other.name, odds if single else None, p, bool(kept[i]), levels)
-        found.append(line)
+        # Features are standardised: a step from one of two levels to the other is more than one.
+        unit = 1.0 if levels is None else 1.0 / max(float(np.nanstd(other.values)), 1e-9)
+        odds = float(np.exp(np.clip(unit * fit.weights[places[i]], -50.0, 50.0)))
+        told = odds if parts[i].shape[1] == 1 else None
+        p = float(p_values[by.index(other)])
+        found.append(Explanation(other.name, told, p, bool(kept[i]), levels))
     return tuple(sorted(found, key=lambda line: not line.kept))
 
 
@@ -265,13 +261,6 @@ def _that_are_shown_together(column: Column, by: Sequence[Column], fewest: int) 
     return chosen
 
 
-def _unit(column: Column) -> float:
-    """Returns how many standard deviations a step of one level is, 1 for numbers."""
-    if column.labels is None or len(column.labels) != 2:
-        return 1.0
-    return 1.0 / max(float(np.nanstd(column.values)), 1e-9)
-
-
 def find_structural_holes(
     columns: Sequence[Column], axes: Sequence[Axis], settings: CheckSettings
 ) -> list[tuple[Column, Region]]:
@@ -282,13 +271,10 @@ def find_structural_holes(
     shown = np.column_stack([column.observed for column in holey])
     members = [frozenset({column.node or 0}) for column in holey]
     found = Search(shown, members, axes, settings.structural_regions).stretches()
-    lines = []
+    least, lines = settings.structural.shown_elsewhere, []
     for target, column in enumerate(holey):
-        exact = [r for r in found[target] if _is_exact(r, settings.structural)]
-        if exact:
-            lines.append((column, max(exact, key=lambda region: region.elsewhere)))
+        never = [region for region in found[target] if region.flagged and region.whole == 0]
+        best = max(never, key=lambda region: region.elsewhere, default=None)
+        if best is not None and best.elsewhere >= least:
+            lines.append((column, best))
     return lines
-
-
-def _is_exact(region: Region, rules: StructuralRules) -> bool:
-    return region.flagged and region.whole == 0 and region.elsewhere >= rules.shown_elsewhere

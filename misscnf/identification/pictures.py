@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from misscnf.identification.report import Report
 
-__all__ = ["Curve", "coverage_curve", "draw_report"]
+__all__ = ["Curve", "coverage_curve", "draw_report", "short"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,35 +58,22 @@ def coverage_curve(
     Where a region has two columns, the curve is that of the rows inside the second.
     """
     first, *others = region.conditions
-    column, stretch = first.column, first.stretch
-    among = np.ones(len(whole), dtype=bool)
-    for condition in others:
-        among &= condition.holds()
-    axis = Axis(column, rules).among(among)
-    within = where(others)
-    if column.labels is not None:
-        places = axis.values[axis.ties[:-1]]
-        rows, count = _counts(axis, whole, axis.ties[:-1])
-        names = tuple((column.labels or ())[int(code)] for code in places)
-        inside = stretch.holds(places)
-        shaded = tuple((float(place), float(place)) for place in places[inside])
-        return Curve(
-            node, column.name, within, places, count / rows, names, shaded, region.flagged
-        )
-    even = np.linspace(0, len(axis), min(bins, len(axis)), endpoint=False).astype(np.int64)
-    starts = np.unique(axis.ties[np.searchsorted(axis.ties, even, side="right") - 1])
-    rows, count = _counts(axis, whole, starts)
+    column, stretch, labels = first.column, first.stretch, first.column.labels
+    among = np.logical_and.reduce([condition.holds() for condition in others])
+    axis = Axis(column, rules).among(np.broadcast_to(among, len(whole)))
+    starts = axis.ties[:-1] if labels is not None else axis.even_starts(min(bins, len(axis)))
     stops = np.append(starts[1:], len(axis))
-    places = np.array([np.median(axis.values[a:b]) for a, b in zip(starts, stops, strict=True)])
-    low = axis.values[0] if stretch.low is None else stretch.low
-    high = axis.values[-1] if stretch.high is None else stretch.high
-    shaded = ((float(low), float(high)),)
-    return Curve(node, column.name, within, places, count / rows, None, shaded, region.flagged)
-
-
-def _counts(axis: Axis, whole: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    rows = np.diff(starts, append=len(axis))
-    return rows, np.add.reduceat(whole[axis.order], starts, dtype=np.int64)
+    chances = np.add.reduceat(whole[axis.order], starts, dtype=np.int64) / (stops - starts)
+    if labels is not None:
+        places = axis.values[starts]
+        shaded = tuple((float(place), float(place)) for place in places[stretch.holds(places)])
+    else:
+        places = np.array([np.median(part) for part in np.split(axis.values, starts[1:])])
+        low = axis.values[0] if stretch.low is None else stretch.low
+        high = axis.values[-1] if stretch.high is None else stretch.high
+        shaded = ((float(low), float(high)),)
+    names = None if labels is None else tuple(labels[int(code)] for code in places)
+    return Curve(node, column.name, where(others), places, chances, names, shaded, region.flagged)
 
 
 def draw_report(report: Report) -> Figure:
@@ -131,15 +118,12 @@ def _draw_patterns(ax: Axes, report: Report, count: int) -> None:
     )
     ax.set_ylim(max(count, 4), 0)
     ax.xaxis.tick_top()
-    letters = [_short(name, 14) for name in names]
+    letters = [short(name, 14) for name in names]
     size = min(9.0, 270.0 / len(names))
     upright = 90 if sum(map(len, letters)) > 45 else 0  # letters that fit side by side
     ax.set_xticks(np.arange(len(names)) + 0.5, letters, rotation=upright, fontsize=size)
-    shares = report.patterns["row share"].to_numpy()[:count]
     rows = report.patterns["row count"].to_numpy()[:count]
-    ax.set_yticks(
-        np.arange(count) + 0.5, [f"{n} ({s:.0%})" for n, s in zip(rows, shares, strict=True)]
-    )
+    ax.set_yticks(np.arange(count) + 0.5, [f"{n} ({n / report.rows:.0%})" for n in rows])
     ax.tick_params(length=0)
     for side in ax.spines.values():
         side.set_visible(False)
@@ -149,10 +133,10 @@ def _draw_patterns(ax: Axes, report: Report, count: int) -> None:
 
 
 def _draw_families(ax: Axes, report: Report, count: int) -> None:
-    uncovered_first = report.nodes.sort_values(
-        "status", key=lambda status: status == "covered", kind="stable"
-    )
-    part = uncovered_first.iloc[:count] if len(report.nodes) > count else report.nodes
+    part, more = report.nodes, len(report.nodes) - count
+    if more:  # uncovered ones first
+        order = np.argsort((part["status"] == "covered").to_numpy(), kind="stable")
+        part = part.iloc[order[:count]]
     places = np.arange(len(part))
     covered = (part["status"] == "covered").to_numpy()
     shares = (part["rows whole"] / report.rows).to_numpy(dtype=float)
@@ -162,14 +146,13 @@ def _draw_families(ax: Axes, report: Report, count: int) -> None:
         f"{node} | {', '.join(parents)}" if parents else str(node)
         for node, parents in zip(part["node"], part["parents"], strict=True)
     ]
-    ax.set_yticks(places, [_short(name) for name in names])
+    ax.set_yticks(places, [short(name) for name in names])
     ax.invert_yaxis()
     ax.set_xlim(0.0, 1.0)
     ax.set_xticks([0.0, 0.5, 1.0], ["0", "50 %", "100 %"])
     ax.set_title("Rows that show a family whole")
     notes = [] if covered.all() else ["orange: not guaranteed"]
-    if len(report.nodes) > count:
-        notes.append(f"… and {len(report.nodes) - count} more families")
+    notes += [f"… and {more} more families"] if more else []
     ax.set_xlabel("; ".join(notes), loc="left")
     ax.margins(y=0.02)
 
@@ -185,19 +168,18 @@ def _draw_curve(ax: Axes, curve: Curve) -> None:
         ax.set_xlim(first - margin, last + margin)
         ax.plot(curve.places, curve.chances, color=colour, marker=".", markersize=4, linewidth=1.2)
     else:
-        inside = [any(low <= p <= high for low, high in curve.shaded) for p in curve.places]
         ax.bar(curve.places, curve.chances, color=STYLE.blue, width=0.7)
-        for place, unseen in zip(curve.places, inside, strict=True):
-            if unseen:
-                ax.axvspan(place - 0.4, place + 0.4, color=colour, alpha=0.15, linewidth=0)
-        ax.set_xticks(curve.places, [_short(label, 8) for label in curve.labels])
+        for place, _ in curve.shaded:
+            ax.axvspan(place - 0.4, place + 0.4, color=colour, alpha=0.15, linewidth=0)
+        ax.set_xticks(curve.places, [short(label, 8) for label in curve.labels])
     ax.set_ylim(-0.03, 1.03)
     ax.set_yticks([0.0, 0.5, 1.0], ["0", "50 %", "100 %"])
-    ax.set_xlabel(_short(curve.column))
-    ax.set_title(f"{_short(curve.node, 16)} whole, along {_short(curve.column, 16)}")
-    if curve.within:
-        ax.set_xlabel(f"{_short(curve.column, 12)}, where {_short(curve.within, 24)}")
+    within = f"{short(curve.column, 12)}, where {short(curve.within, 24)}"
+    ax.set_xlabel(within if curve.within else short(curve.column))
+    ax.set_title(f"{short(curve.node, 16)} whole, along {short(curve.column, 16)}")
 
 
-def _short(name: str, most: int = 28) -> str:
+def short(name: str, most: int = 28) -> str:
+    """Cuts a name that is too long for its place."""
+    name = " ".join(name.split())
     return name if len(name) <= most else f"{name[: most - 1]}…"

@@ -59,14 +59,7 @@ from misscnf.identification.scan import (
 )
 from misscnf.identification.settings import RegionRules
 
-__all__ = [
-    "Condition",
-    "Region",
-    "Search",
-    "sort_columns",
-    "unrevealed_regions",
-    "thinnest_region",
-]
+__all__ = ["Condition", "Region", "Search", "unrevealed_regions", "thinnest_region"]
 
 
 @dataclass(frozen=True)
@@ -99,13 +92,13 @@ class Region:
     """95 % upper bound of the chance to see the family whole in it."""
     lower: float
     """95 % lower bound."""
-    elsewhere: float
-    """How often the family is whole in the other rows that show its columns."""
-    hidden: float
-    """Share of all rows that hide one of its columns."""
-    luck: float
-    """How many such regions chance alone would make."""
     flagged: bool
+    elsewhere: float = 0.0
+    """How often the family is whole in the other rows that show its columns."""
+    hidden: float = 0.0
+    """Share of all rows that hide one of its columns."""
+    luck: float = 0.0
+    """How many such regions chance alone would make."""
 
     def shown(self) -> np.ndarray:
         """Returns (N,), True for the rows that show its columns."""
@@ -165,20 +158,10 @@ class Search:
     def everywhere(self, target: int) -> Region:
         """Returns the region without conditions."""
         rows, count = len(self.whole), int(self.whole[:, target].sum())
-        upper = upper_bound(count, rows, self.rules.level)
-        return Region(
-            target=target,
-            conditions=(),
-            rows=rows,
-            whole=count,
-            share=1.0,
-            upper=upper,
-            lower=lower_bound(count, rows, self.rules.level),
-            elsewhere=0.0,
-            hidden=0.0,
-            luck=0.0,
-            flagged=count == 0 or upper < self.rules.chance,
-        )
+        bounds = (upper_bound, lower_bound)
+        upper, lower = (bound(count, rows, self.rules.level) for bound in bounds)
+        flagged = count == 0 or upper < self.rules.chance
+        return Region(target, (), rows, count, 1.0, upper, lower, flagged)
 
     def judge(
         self,
@@ -216,14 +199,14 @@ class Search:
             share=share,
             upper=min(1.0, upper_bound(count, rows, rules.level) * factor),
             lower=lower_bound(count, rows, rules.level),
-            elsewhere=elsewhere,
-            hidden=1.0 - float(shown.mean()),
-            luck=expected,
             flagged=bool(
                 upper_bound(count, rows, level) * factor < rules.chance
                 and rows / max(1, shown.sum()) >= rules.share
                 and expected <= rules.luck
             ),
+            elsewhere=elsewhere,
+            hidden=1.0 - float(shown.mean()),
+            luck=expected,
         )
 
     def _hiding_factor(self, target: int, conditions: tuple[Condition, ...]) -> float:
@@ -232,21 +215,13 @@ class Search:
         if not bystanders:
             return 1.0
         shown, whole = _all(column.observed for column in bystanders), self.whole[:, target]
-        hidden = ~shown
-        if not hidden.any():
+        if shown.all():
             return 1.0
-        where_shown = float(whole[shown].mean()) if shown.any() else 0.0
-        where_hidden = upper_bound(int(whole[hidden].sum()), int(hidden.sum()))
-        if where_shown == 0.0:
+        if not whole[shown].any():
             return math.inf
+        where_hidden = upper_bound(int(whole[~shown].sum()), int((~shown).sum()))
         share = float(shown.mean())
-        return share + (1.0 - share) * max(1.0, where_hidden / where_shown)
-
-
-def sort_columns(columns: Sequence[Column], rules: RegionRules) -> list[Axis]:
-    """Returns the axes of the columns that show anything."""
-    axes = (Axis(column, rules) for column in columns)
-    return [axis for axis in axes if len(axis)]
+        return share + (1.0 - share) * max(1.0, where_hidden / float(whole[shown].mean()))
 
 
 def _all(flags: Iterable[np.ndarray]) -> np.ndarray:
@@ -254,19 +229,12 @@ def _all(flags: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def _find_corners(search: Search, target: int, left: np.ndarray) -> list[Region]:
-    """Finds corners of one family.
-
-    Arguments:
-        search: The columns and the families.
-        target: The family.
-        left: (N,) the rows that no region holds yet.
-    """
-    whole = search.whole[:, target]
+    """Finds corners of one family among the rows, (N,), that no region holds yet."""
     some = _sample(search, left)
-    cuts = [_best_cut(axis, some, some[whole[some]]) for axis in search.axes]
-    order = np.argsort([-gain for gain, _ in cuts])[: search.rules.cuts]
+    whole = some[search.whole[some, target]]
+    cuts = [_best_cut(axis, some, whole) for axis in search.axes]
     found = []
-    for place in order:
+    for place in np.argsort([-gain for gain, _ in cuts])[: search.rules.cuts]:
         gain, half = cuts[place]
         if half is not None and gain >= search.rules.least_deviance:
             found += _inside(search, target, search.axes[place], half, left)
@@ -286,11 +254,9 @@ def _block_counts(axis: Axis, rows: np.ndarray) -> np.ndarray:
 
 def _best_cut(axis: Axis, places: np.ndarray, whole: np.ndarray) -> tuple[float, Stretch | None]:
     """Returns the largest G² of a cut, and its side with the lower chance."""
-    rows, count = _block_counts(axis, places), _block_counts(axis, whole)
+    first_rows, first = rows, count = _block_counts(axis, places), _block_counts(axis, whole)
     if axis.column.ordered:
         first_rows, first = rows.cumsum()[:-1], count.cumsum()[:-1]
-    else:
-        first_rows, first = rows, count
     last_rows, last = rows.sum() - first_rows, count.sum() - first
     if not len(first):
         return 0.0, None
@@ -328,13 +294,11 @@ def _inside(
     whole, (scored, least) = search.whole[:, target], search.searches[0]
     inside = left & half.holds(first.column.values)
     some = _sample(search, inside)
-    whole_some = some[whole[some]]
     found = []
     for axis in search.axes:
-        if axis is first or not _hints(search, axis, some, whole_some):
+        if axis is first or not _hints(search, axis, some, some[whole[some]]):
             continue
-        part = axis.among(inside)
-        for stretch in part.stretches(whole, scored, least / 2)[:1]:
+        for stretch in axis.among(inside).stretches(whole, scored, least / 2)[:1]:
             second = Condition(axis.column, stretch)
             again = first.among(left & second.holds())
             for sharpened in again.stretches(whole, scored, least)[:1]:
@@ -347,8 +311,7 @@ def _simplest(
     search: Search, target: int, both: tuple[Condition, Condition], left: np.ndarray
 ) -> list[Region]:
     """Returns the region of one condition if that is enough, else that of both, if flagged."""
-    first, second = both
-    for conditions in ((first,), (second,), both):
+    for conditions in (both[:1], both[1:], both):
         if all(condition.stretch.bounded for condition in conditions):
             region = search.judge(target, conditions, left, search.rules.cuts * len(search.axes))
             if region.flagged:
@@ -388,8 +351,7 @@ def _choose(
     for region in sorted(flagged, key=lambda region: (-region.share, region.luck)):
         if len(chosen) == search.rules.most_regions:
             break
-        again = search.judge(region.target, region.conditions, left)
-        if again.flagged:
+        if search.judge(region.target, region.conditions, left).flagged:
             chosen = [*chosen, region]
             left = left & region.shown() & ~region.holds()
     return chosen, left
@@ -401,18 +363,15 @@ def thinnest_region(search: Search, target: int) -> Region | None:
     It is the smallest of many shares, so chance alone makes it smaller than it is: a hint, with
     its counts, and no alarm. None if no column has a stretch that speaks of the family.
     """
-    windows = [
-        (rate, place, start, stop)
-        for place, axis in enumerate(search.axes)
-        for rate, start, stop in _emptiest_window(
-            axis, search.block_counts[place][:, target], search.rules.share
-        )
-    ]
+    windows = []
+    for place, axis in enumerate(search.axes):
+        count = search.block_counts[place][:, target]
+        found = _emptiest_window(axis, count, search.rules.share)
+        windows += [(rate, place, start, stop) for rate, start, stop in found]
     for _, place, start, stop in sorted(windows):
         axis = search.axes[place]
         sums = np.concatenate([[0], search.whole[axis.order, target].cumsum()])
-        condition = Condition(axis.column, axis.stretch(start, stop, sums))
-        region = search.judge(target, (condition,))
+        region = search.judge(target, (Condition(axis.column, axis.stretch(start, stop, sums)),))
         if region.upper < 1.0:
             return region
     return None
@@ -421,13 +380,8 @@ def thinnest_region(search: Search, target: int) -> Region | None:
 def _emptiest_window(axis: Axis, count: np.ndarray, share: float) -> list[tuple[float, int, int]]:
     """Returns the stretch of blocks with a share of the rows that is whole least, if any.
 
-    Arguments:
-        axis: The column.
-        count: (B,) rows of each block that show the family whole.
-        share: The least share of the rows.
-
-    Returns:
-        One or no triple: how often the family is whole, and the two ends in the order.
+    It is told by how often the family is whole and by its two ends in the order; `count` (B,) are
+    the rows of each block that show the family whole.
     """
     ends = np.append(axis.block_starts, len(axis))
     stops = np.searchsorted(ends, ends[:-1] + max(1.0, share * len(axis)))

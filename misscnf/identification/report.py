@@ -26,7 +26,7 @@ import pandas as pd
 from misscnf.data.files import jsonable
 from misscnf.display.notebook import card
 from misscnf.graph import CausalGraph
-from misscnf.identification.families import Patterns, pattern_name, whole_families
+from misscnf.identification.families import Patterns, whole_families
 from misscnf.identification.independences import Contradiction
 from misscnf.identification.little import LittleTest
 from misscnf.identification.loss import Explained
@@ -41,11 +41,10 @@ from misscnf.identification.words import (
     where,
     write_summary,
 )
+from misscnf.options import to_dict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-from misscnf.options import to_dict
 
 __all__ = ["Report", "StructuralHole", "node_table", "region_table"]
 
@@ -163,14 +162,11 @@ class Report:
         }
 
     def _patterns_to_dict(self) -> list[dict[str, Any]]:
-        names = list(self.graph.nodes)
-        shown = self.patterns[names].to_numpy(dtype=bool)
+        names = np.array(self.graph.nodes, dtype=object)
+        shown = self.patterns[list(names)].to_numpy(dtype=bool)
         counts = self.patterns["row count"].tolist()
         return [
-            {
-                "observed": [name for name, there in zip(names, line, strict=True) if there],
-                "rows": n,
-            }
+            {"observed": names[line].tolist(), "rows": n}
             for line, n in zip(shown, counts, strict=True)
         ]
 
@@ -185,11 +181,9 @@ class Report:
     def glance(self) -> tuple[str, dict[str, str]]:
         """Returns the report in a title and a few facts; `summary` has all of it."""
         asked = "all families" if self.effect is None else f"the effect {' → '.join(self.effect)}"
-        state = (
-            f"not guaranteed for {', '.join(self.uncovered)}"
-            if self.uncovered
-            else "nothing in these rows speaks against it"
-        )
+        state = "nothing in these rows speaks against it"
+        if self.uncovered:
+            state = f"not guaranteed for {', '.join(self.uncovered)}"
         facts = {
             "rows": f"{self.rows}, {self.usage['rows'].iloc[0]} of them complete",
             "patterns of holes": f"{len(self.patterns)}",
@@ -235,7 +229,7 @@ def node_table(
                 "not guaranteed" if regions else "nothing against it" for regions in flagged
             ],
             "patterns": [
-                tuple(pattern_name(names[patterns.observed[p]]) for p in found[:named])
+                tuple(f"{{{', '.join(names[patterns.observed[p]])}}}" for p in found[:named])
                 for found in showing
             ],
             "pattern count": [len(found) for found in showing],
@@ -262,21 +256,19 @@ def region_table(graph: CausalGraph, regions: Sequence[tuple[str, Region]]) -> p
     """Returns a line for each region, flagged ones first, then by their share."""
     order = sorted(regions, key=lambda pair: (not pair[1].flagged, -pair[1].share))
     nodes, found = [node for node, _ in order], [region for _, region in order]
-    counted = {
-        name: [getattr(region, name) for region in found]
-        for name in ("lower", "upper", "elsewhere", "hidden", "luck", "flagged")
-    }
+
+    def counted(*fields: str) -> dict[str, list[Any]]:
+        return {name: [getattr(region, name) for region in found] for name in fields}
+
     return pd.DataFrame(
         {
             "node": nodes,
             "family": [(node, *graph.parents_of(node)) for node in nodes],
             "where": [where(region.conditions) or "everywhere" for region in found],
             "conditions": [tuple(map(_condition, region.conditions)) for region in found],
-            "rows": [region.rows for region in found],
-            "whole": [region.whole for region in found],
-            "share": [region.share for region in found],
+            **counted("rows", "whole", "share"),
             "chance": [region.whole / region.rows if region.rows else 0.0 for region in found],
-            **counted,
+            **counted("lower", "upper", "elsewhere", "hidden", "luck", "flagged"),
             "sentence": [region_sentence(graph, node, region) for node, region in order],
         }
     )

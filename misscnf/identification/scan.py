@@ -48,16 +48,12 @@ __all__ = ["upper_bound", "lower_bound", "luck", "fewest_rows", "Axis", "Stretch
 
 def upper_bound(whole: float, rows: float, level: float = 0.95) -> float:
     """Returns the one-sided upper bound of a chance; 1 where nothing was tried."""
-    if whole >= rows:
-        return 1.0
-    return float(betaincinv(whole + 1.0, rows - whole, level))
+    return 1.0 if whole >= rows else float(betaincinv(whole + 1.0, rows - whole, level))
 
 
 def lower_bound(whole: float, rows: float, level: float = 0.95) -> float:
     """Returns the one-sided lower bound of a chance; 0 where nothing was tried."""
-    if whole <= 0:
-        return 0.0
-    return float(betaincinv(whole, rows - whole + 1.0, 1.0 - level))
+    return 0.0 if whole <= 0 else float(betaincinv(whole, rows - whole + 1.0, 1.0 - level))
 
 
 def luck(whole: int, rows: int, around: float, searched: int) -> float:
@@ -143,10 +139,9 @@ class Axis:
         self, column: Column, rules: RegionRules, order: np.ndarray | None = None
     ) -> None:
         self.column, self.rules = column, rules
-        if order is None:
-            shown = np.flatnonzero(column.observed)
-            by_value = np.argsort(column.values[shown], kind="stable")
-            order = shown[by_value].astype(np.int32)
+        if order is None:  # NaN, a hole, is sorted last
+            order = np.argsort(column.values, kind="stable").astype(np.int32)
+            order = order[: column.observed.sum()]
         self.order = order
         """(n,) positions of the rows in the table"""
         self.values = column.values[order]
@@ -170,7 +165,11 @@ class Axis:
         """(B,) where each block starts in the order: a value each, or an even share of rows."""
         if not self.column.ordered or len(self.ties) <= self.rules.blocks:
             return self.ties[:-1]
-        even = np.linspace(0, len(self), self.rules.blocks, endpoint=False).astype(np.int64)
+        return self.even_starts(self.rules.blocks)
+
+    def even_starts(self, count: int) -> np.ndarray:
+        """Returns where about so many blocks of even shares of rows start; none cuts ties."""
+        even = np.linspace(0, len(self), count, endpoint=False).astype(np.int64)
         return np.unique(self.ties[np.searchsorted(self.ties, even, side="right") - 1])
 
     @cached_property
@@ -222,8 +221,8 @@ class Axis:
         found = []
         for first, last in _best_spans(scores, least_score)[: self.rules.most_stretches]:
             start, stop = int(self.ties[first]), int(self.ties[last])
-            before, after = int(sums[start]), int(sums[-1] - sums[stop])
-            if self._may_be_unseen(before, start, scored.chance):
+            after = int(sums[-1] - sums[stop])
+            if self._may_be_unseen(int(sums[start]), start, scored.chance):
                 start = 0
             if self._may_be_unseen(after, len(self) - stop, scored.chance):
                 stop = len(self)
@@ -263,10 +262,8 @@ class Axis:
             return []
         outside = whole[~chosen].sum() / rows[~chosen].sum()
         chosen &= bdtr(whole, rows, outside) <= self.rules.small_level
-        if not chosen.any():
-            return []
-        codes = self.values[self.ties[:-1][chosen]]
-        return [Stretch(levels=tuple(int(code) for code in codes))]
+        levels = tuple(int(code) for code in self.values[self.ties[:-1][chosen]])
+        return [Stretch(levels=levels)] if levels else []
 
 
 def _best_spans(scores: np.ndarray, least: float) -> list[tuple[int, int]]:

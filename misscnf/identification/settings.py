@@ -73,9 +73,8 @@ class RegionRules:
         for name in ("chance", "share", "level", "vague_level"):
             value = getattr(self, name)
             if not 0.0 < value < 1.0:
-                raise InputError(
-                    f"{name} is a share between 0 and 1, such as 0.02; got {value!r}."
-                )
+                said = f"{name} is a share between 0 and 1, such as 0.02; got {value!r}."
+                raise InputError(said)
 
 
 @dataclass(frozen=True)
@@ -187,14 +186,8 @@ class CheckSettings:
     @property
     def structural_regions(self) -> RegionRules:
         """The rules by which structural holes are searched for."""
-        asked = self.structural
-        return dataclasses.replace(
-            self.regions,
-            chance=asked.chance,
-            share=asked.share,
-            luck=asked.luck,
-            vague_level=self.regions.level,
-        )
+        shared = {name: getattr(self.structural, name) for name in ("chance", "share", "luck")}
+        return dataclasses.replace(self.regions, vague_level=self.regions.level, **shared)
 
 
 def read_settings(settings: CheckSettings | Mapping[str, object] | None) -> CheckSettings:

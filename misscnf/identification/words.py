@@ -83,12 +83,11 @@ def edges(condition: Condition) -> tuple[float | None, float | None]:
     stretch, column = condition.stretch, condition.column
     shown = column.values[column.observed]
     slack = 1e-3 * float(np.quantile(shown, 0.95) - np.quantile(shown, 0.05))
-    low = high = None
-    if stretch.low is not None and stretch.below is not None:
-        low = tidy(stretch.below, stretch.low, slack)
-    if stretch.high is not None and stretch.above is not None:
-        high = tidy(stretch.high, stretch.above, slack)
-    return low, high
+
+    def between(low: float | None, high: float | None) -> float | None:
+        return None if low is None or high is None else tidy(low, high, slack)
+
+    return between(stretch.below, stretch.low), between(stretch.high, stretch.above)
 
 
 def where(conditions: Sequence[Condition]) -> str:
@@ -103,25 +102,21 @@ def _stretch(condition: Condition) -> str:
         if len(names) > 8:
             return f"one of {listed(names)}"
         return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
-    if column.labels is not None or column.whole_numbers:
-        return _whole_numbers(condition)
+    if column.labels is not None or column.whole_numbers:  # the ends themselves are inside
+        first, last = (_label(condition, end) for end in (stretch.low, stretch.high))
+        if first and last:
+            return first if first == last else f"from {first} to {last}"
+        return f"{first} or more" if first else f"{last} or less"
     low, high = edges(condition)
     if low is not None and high is not None:
         return f"between {low:.12g} and {high:.12g}"
     return f"above {low:.12g}" if low is not None else f"below {high:.12g}"
 
 
-def _whole_numbers(condition: Condition) -> str:
-    stretch = condition.stretch
-    low = None if stretch.low is None else _label(condition, stretch.low)
-    high = None if stretch.high is None else _label(condition, stretch.high)
-    if low is not None and high is not None:
-        return low if low == high else f"from {low} to {high}"
-    return f"{low} or more" if low is not None else f"{high} or less"
-
-
-def _label(condition: Condition, code: float) -> str:
+def _label(condition: Condition, code: float | None) -> str:
     labels = condition.column.labels
+    if code is None:
+        return ""
     return f"{code:.12g}" if labels is None else labels[int(code)]
 
 
@@ -129,33 +124,28 @@ def region_sentence(graph: CausalGraph, node: str, region: Region) -> str:
     """Returns a sentence on a family and a region of it."""
     family = family_names(graph, node)
     together = " together" if graph.parents_of(node) else ""
-    counts = f"{region.whole} of {region.rows} rows"
+    counts = f"in {region.whole} of {region.rows} rows"
     if not region.conditions:
         if region.whole == 0:
             return f"{family}: no row shows {'them together' if together else 'it'}."
-        return (
-            f"{family}: almost never seen{together}, in {counts}, a chance below "
-            f"{at_most(region.upper)}."
-        )
-    often = "never" if region.whole == 0 else "almost never"
+        below = at_most(region.upper)
+        return f"{family}: almost never seen{together}, {counts}, a chance below {below}."
     if not region.flagged:
-        often = f"seen{together} least"
         return (
-            f"{family}: {often} where {where(region.conditions)} "
-            f"({percent(region.share)} of rows): in {counts}, against "
+            f"{family}: seen{together} least where {where(region.conditions)} "
+            f"({percent(region.share)} of rows): {counts}, against "
             f"{percent(region.elsewhere)} elsewhere."
         )
+    often = "never" if region.whole == 0 else "almost never"
     return f"{family}: {often} seen{together} {_where_and_how_much(region)}."
 
 
 def _where_and_how_much(region: Region) -> str:
-    unseen = ""
-    if region.hidden > 0.0:
-        unseen = f"; {percent(region.hidden)} of rows do not show where they are"
+    hidden = f"; {percent(region.hidden)} of rows do not show where they are"
     return (
         f"where {where(region.conditions)} ({percent(region.share)} of rows; {region.whole} of "
         f"{region.rows} rows, a chance below {at_most(region.upper)}, against "
-        f"{percent(region.elsewhere)} elsewhere{unseen})"
+        f"{percent(region.elsewhere)} elsewhere{hidden if region.hidden > 0.0 else ''})"
     )
 
 
@@ -220,30 +210,25 @@ def write_summary(report: Report) -> str:
 
 def _head(report: Report) -> str:
     complete, ours = report.usage.iloc[0], report.usage.iloc[1]
-    cells = int(report.usage["cells"].iloc[1])
-    holes = 1.0 - cells / (report.rows * len(report.graph))
+    holes = 1.0 - int(ours["cells"]) / (report.rows * len(report.graph))
     order = "monotone" if report.monotone else "not monotone"
     count = len(report.patterns)
-    lines = [
+    return (
         f"{report.rows} rows, {len(report.graph)} columns, {percent(holes)} holes, "
-        f"{count} pattern{'s' * (count != 1)} ({order})",
+        f"{count} pattern{'s' * (count != 1)} ({order})\n"
         f"Complete rows: {complete['rows']} ({percent(complete['row share'])}), with "
         f"{percent(complete['cell share'])} of what was seen; misscnf uses {ours['rows']} rows "
-        f"and all of it.",
-        report.full_pattern_sentence,
-    ]
-    return "\n".join(lines)
+        f"and all of it.\n{report.full_pattern_sentence}"
+    )
 
 
 def _families(report: Report) -> str:
-    lines = [_verdict(report)]
-    for line in report.nodes.itertuples():
-        if line.status != "covered":
-            lines.append(f"  ✗ {line.sentence}")
-    lines[1:] = _cut(lines[1:], report)
-    covered = report.nodes.loc[report.nodes["status"] == "covered", "node"].tolist()
-    if covered:
-        lines.append(f"  ✓ seen whole, with no region without them found: {listed(covered)}")
+    covered = report.nodes["status"] == "covered"
+    against = [f"  ✗ {sentence}" for sentence in report.nodes.loc[~covered, "sentence"]]
+    lines = [_verdict(report), *_cut(against, report)]
+    if covered.any():
+        names = listed(report.nodes.loc[covered, "node"].tolist())
+        lines.append(f"  ✓ seen whole, with no region without them found: {names}")
     if report.needed and report.rows < report.rows_to_tell:
         lines.append(
             f"  With fewer than {report.rows_to_tell} rows no region can be told from chance, "
@@ -258,23 +243,18 @@ def _families(report: Report) -> str:
 
 
 def _verdict(report: Report) -> str:
+    asked, total = "", len(report.nodes)
     if report.effect is not None:
         treatment, outcome = report.effect
         if not report.needed:
-            return (
-                f"By the graph {treatment} has no effect on {outcome}: no mechanism is needed "
-                f"to say so."
-            )
+            why = f"By the graph {treatment} has no effect on {outcome}"
+            return f"{why}: no mechanism is needed to say so."
         needed = listed([family_names(report.graph, node) for node in report.needed])
         asked = f"The effect of {treatment} on {outcome} needs {needed}.\n"
-    else:
-        asked = ""
-    total, missing = len(report.nodes), len(report.uncovered)
     if report.ok:
-        return (
-            f"{asked}Family positivity: nothing in these rows speaks against it "
-            f"({total} famil{'ies' if total != 1 else 'y'})."
-        )
+        families = f"{total} famil{'ies' if total != 1 else 'y'}"
+        return f"{asked}Family positivity: nothing in these rows speaks against it ({families})."
+    missing = len(report.uncovered)
     return f"{asked}Family positivity: not guaranteed for {missing} of {total} families."
 
 
@@ -282,16 +262,13 @@ def _consequences(report: Report) -> str:
     table = report.consequences
     leans = table["leans on"].map(len) > 0
     lines = []
-    for head, chosen, rows in (
-        ("What leans on that", leans, ""),
-        ("What does not", ~leans, " (in rows without holes)"),
-    ):
+    for head, chosen in (("What leans on that", leans), ("What does not", ~leans)):
         lines.append(head)
-        for question in ("marginal", "effect", "counterfactual"):
-            asked = table["question"] == question
-            if asked.any():
-                where = rows if question == "counterfactual" else ""
-                lines.append(f"  {question}s{where}: {_asked(table[asked], chosen[asked])}")
+        for question, asked in table.groupby("question", sort=False):
+            told = _asked(asked, chosen[asked.index])
+            safe = question == "counterfactual" and chosen is not leans
+            rows = " (in rows without holes)" if safe else ""
+            lines.append(f"  {question}s{rows}: {told}")
     return "\n".join(lines)
 
 
@@ -312,12 +289,10 @@ def _loss(report: Report) -> str:
     lines = ["How values are lost"]
     lines += _cut([f"  {loss_sentence(line)}" for line in report.loss], report)
     lines.append(f"  {_little(report)}")
-    explained = any(line.by for line in report.loss)
+    p_value = 1.0 if report.little is None else report.little.p_value
     if report.little is None and not any(line.tested for line in report.loss):
         lines.append("  These rows are too few to say how values are lost.")
-    elif explained or (
-        report.little is not None and report.little.p_value < report.settings.little.level
-    ):
+    elif any(line.by for line in report.loss) or p_value < report.settings.little.level:
         lines.append(
             "  So values are not lost completely at random. Whether they are lost at random given "
             "what\n  is shown (MAR) no table can tell: that depends on values that are not there."
@@ -353,19 +328,13 @@ def _graph(report: Report) -> str:
     if not report.contradictions:
         return ""
     lines = [f"  {contradiction_sentence(line)}" for line in report.contradictions]
-    head = (
-        "For information: rows against the graph (loss and nonlinear mechanisms can do this too)"
-    )
-    return "\n".join([head, *_cut(lines, report)])
+    head = "rows against the graph (loss and nonlinear mechanisms can do this too)"
+    return "\n".join([f"For information: {head}", *_cut(lines, report)])
 
 
 def _ignored(report: Report) -> str:
-    if not report.ignored:
-        return ""
-    return (
-        f"Left aside, being outside the graph and neither numbers nor levels that vary: "
-        f"{listed(report.ignored)}."
-    )
+    why = "being outside the graph and neither numbers nor levels that vary"
+    return f"Left aside, {why}: {listed(report.ignored)}." if report.ignored else ""
 
 
 def _cut(lines: list[str], report: Report) -> list[str]:

@@ -15,8 +15,11 @@ few, else at the median. Each is one line of the forest plot.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -68,34 +71,25 @@ class Question:
             treated: Whether to average over those who have the first value by themselves.
             draws: Units that are averaged; as the rules say by default.
         """
-        return self.model.effect(
-            self.outcome,
-            {self.treatment: value},
-            {self.treatment: versus},
-            where=where,
-            treated=treated,
-            event=self.event,
-            interval=self.level,
-            data=self.table,
-            replicates=self.replicates,
-            draws=self.rules.draws if draws is None else draws,
-            seed=self.seed,
-        )
+        given = self._given(versus, self.rules.draws if draws is None else draws)
+        arm = {self.treatment: value}
+        return self.model.effect(self.outcome, arm, where=where, treated=treated, **given)
 
     def curve(self, values: list[Label], versus: Label) -> pd.DataFrame:
         """Returns the outcome along values of the treatment."""
-        return self.model.curve(
-            self.outcome,
-            self.treatment,
-            values,
-            versus={self.treatment: versus},
-            event=self.event,
-            interval=self.level,
-            data=self.table,
-            replicates=self.replicates,
-            draws=self.rules.draws_of_parts,
-            seed=self.seed,
-        )
+        given = self._given(versus, self.rules.draws_of_parts)
+        return self.model.curve(self.outcome, self.treatment, values, **given)
+
+    def _given(self, versus: Label, draws: int) -> dict[str, Any]:
+        return {
+            "versus": {self.treatment: versus},
+            "event": self.event,
+            "interval": self.level,
+            "data": self.table,
+            "replicates": self.replicates,
+            "draws": draws,
+            "seed": self.seed,
+        }
 
     @property
     def has_effect(self) -> bool:
@@ -132,8 +126,16 @@ def contrasts(question: Question) -> list[tuple[Label, Label]]:
         return [(column.levels[code], column.levels[base]) for code in others]
     if isinstance(column, Levels) and column.kind == "binary":
         return [(column.levels[1], column.levels[0])]
-    low, high = _ends(column, seen, question.rules.compared)
-    return [(high, low)]
+    whole, shares = column.domain.discrete, question.rules.compared
+    low, high = np.quantile(seen, shares, method="nearest" if whole else "linear")
+    if low == high:
+        low, high = seen.min(), seen.max()
+    if isinstance(column, Levels):
+        return [(column.levels[int(high)], column.levels[int(low)])]
+    if whole:
+        return [(int(high), int(low))]
+    spread = float(high - low)
+    return [(nearby(float(high), spread), nearby(float(low), spread))]
 
 
 def dose_grid(question: Question) -> list[Label]:
@@ -147,20 +149,6 @@ def dose_grid(question: Question) -> list[Label]:
     if column.domain.kind == "count":
         values = np.unique(np.rint(values))
     return [float(value) for value in values] if low < high else []
-
-
-def _ends(column: Column, seen: np.ndarray, shares: tuple[float, float]) -> tuple[Label, Label]:
-    """Returns two quantiles that differ, as values of the column, the lower first."""
-    whole = column.domain.discrete
-    low, high = np.quantile(seen, shares, method="nearest" if whole else "linear")
-    if low == high:
-        low, high = seen.min(), seen.max()
-    if isinstance(column, Levels):
-        return column.levels[int(low)], column.levels[int(high)]
-    if whole:
-        return int(low), int(high)
-    spread = float(high - low)
-    return nearby(float(low), spread), nearby(float(high), spread)
 
 
 @dataclass(frozen=True)
@@ -185,15 +173,16 @@ def forest_lines(question: Question) -> list[Line]:
     if isinstance(question.column(question.treatment), Levels):
         treated = question.ask(value, versus, treated=True, draws=rules.draws_of_parts)
         lines.append(Line("", f"those with {question.treatment} = {label(value)}", treated))
-    groups: list[Line] = []
+    groups = 0
     for name in _splitting_columns(question):
         parts = _parts(question, name)
-        if len(parts) < 2 or len(groups) + len(parts) > rules.most_groups:
+        if len(parts) < 2 or groups + len(parts) > rules.most_groups:
             continue
+        groups += len(parts)
         for shown, where in parts:
             answer = question.ask(value, versus, where=where, draws=rules.draws_of_parts)
-            groups.append(Line(name, shown, answer))
-    return [*lines, *groups]
+            lines.append(Line(name, shown, answer))
+    return lines
 
 
 def _splitting_columns(question: Question) -> list[str]:
@@ -222,10 +211,9 @@ def _parts(question: Question, name: str) -> list[tuple[str, Where]]:
     middle = nearby(float(median), float(high - low))
     if not rules.least_share <= (seen <= middle).mean() <= 1.0 - rules.least_share:
         return []
-    shown = label(middle)
     return [
-        (f"{shown} or less", partial(_is_at_most, name, middle)),
-        (f"above {shown}", partial(_is_above, name, middle)),
+        (f"{label(middle)} or less", partial(_is, operator.le, name, middle)),
+        (f"above {label(middle)}", partial(_is, operator.gt, name, middle)),
     ]
 
 
@@ -233,9 +221,5 @@ def _has_level(name: str, level: Label, units: pd.DataFrame) -> np.ndarray:
     return (units[name] == level).to_numpy(dtype=bool)
 
 
-def _is_at_most(name: str, middle: float, units: pd.DataFrame) -> np.ndarray:
-    return units[name].to_numpy(dtype=float) <= middle
-
-
-def _is_above(name: str, middle: float, units: pd.DataFrame) -> np.ndarray:
-    return units[name].to_numpy(dtype=float) > middle
+def _is(how: Callable[..., Any], name: str, middle: float, units: pd.DataFrame) -> np.ndarray:
+    return np.asarray(how(units[name].to_numpy(dtype=float), middle))

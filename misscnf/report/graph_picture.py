@@ -19,9 +19,13 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from misscnf.display.style import STYLE
 from misscnf.graph import CausalGraph
-from misscnf.report.pictures import Image, image, new_figure, short
+from misscnf.identification.pictures import short
+from misscnf.report.pictures import Image, image, new_figure
 
 __all__ = ["draw_graph"]
+
+_Pair = tuple[float, float]
+_Look = dict[str, Any]
 
 
 def draw_graph(
@@ -35,20 +39,15 @@ def draw_graph(
         uncovered: Nodes whose family is not covered, with an orange frame.
         asked: Treatment and outcome, with a heavy frame.
     """
-    alt = "The causal graph. " + "; ".join(
-        f"{name}, {_percent(shares[name])} of rows, caused by {_causes(graph, name)}"
-        for name in graph.nodes
-    )
+    causes = {name: ", ".join(graph.parents_of(name)) or "nothing here" for name in graph.nodes}
+    told = (f"{k}, {_percent(shares[k])} of rows, caused by {v}" for k, v in causes.items())
+    alt = f"The causal graph. {'; '.join(told)}."
     layers = _layers(graph)
     look = {name: _look(name, shares[name], uncovered, asked) for name in graph.nodes}
     # Beyond, arrows would cross one another, or boxes would be too narrow for their names.
     if len(graph.edges) > 2 * len(graph) or max(map(len, layers)) > 4:
-        return _draw_list(graph, shares, look, f"{alt}.")
-    return _draw_layers(graph, layers, shares, look, f"{alt}.")
-
-
-def _causes(graph: CausalGraph, name: str) -> str:
-    return ", ".join(graph.parents_of(name)) or "nothing here"
+        return _draw_list(graph, shares, look, alt)
+    return _draw_layers(graph, layers, shares, look, alt)
 
 
 def _shade(colours: tuple[str, str, str], share: float) -> str:
@@ -59,7 +58,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _look(name: str, share: float, uncovered: set[str], asked: tuple[str, ...]) -> dict[str, Any]:
+def _look(name: str, share: float, uncovered: set[str], asked: tuple[str, ...]) -> _Look:
     flagged = name in uncovered
     return {
         "facecolor": _shade(STYLE.tints, share),
@@ -76,15 +75,14 @@ def _layers(graph: CausalGraph) -> list[list[str]]:
     """Returns the nodes by generation, those with near causes near one another."""
     layers = [list(layer) for layer in nx.topological_generations(graph.to_networkx())]
     place: dict[str, float] = {}
+
+    def near(name: str) -> tuple[float, int]:
+        above = [place[parent] for parent in graph.parents_of(name)]
+        return float(np.mean(above or [0.0])), graph.index(name)
+
     for layer in layers:
-        order = {name: i for i, name in enumerate(graph.nodes)}
-        above = {
-            name: float(np.mean([place[p] for p in graph.parents_of(name)] or [0.0]))
-            for name in layer
-        }
-        layer.sort(key=lambda name: (above[name], order[name]))
-        for i, name in enumerate(layer):
-            place[name] = i - (len(layer) - 1) / 2
+        layer.sort(key=near)
+        place |= {name: i - (len(layer) - 1) / 2 for i, name in enumerate(layer)}
     return layers
 
 
@@ -92,32 +90,47 @@ def _draw_layers(
     graph: CausalGraph,
     layers: list[list[str]],
     shares: Mapping[str, float],
-    look: Mapping[str, dict[str, Any]],
+    look: Mapping[str, _Look],
     alt: str,
 ) -> Image:
     height = 0.85 * len(layers)
+    centred: _Look = {"ha": "center", "va": "center", "zorder": 4}
     with new_figure(STYLE.wide, height) as figure:
         ax = _blank(figure, STYLE.wide, height)
         boxes: dict[str, FancyBboxPatch] = {}
-        middles: dict[str, tuple[float, float]] = {}
+        middles: dict[str, _Pair] = {}
         for level, layer in enumerate(layers):
             step = STYLE.wide / len(layer)
             for i, name in enumerate(layer):
-                middle = ((i + 0.5) * step, height - 0.85 * (level + 0.5))
-                middles[name] = middle
+                x, y = middles[name] = (i + 0.5) * step, height - 0.85 * (level + 0.5)
                 width = min(0.25 + 0.085 * max(len(name), 6), 1.6, step - 0.1)
-                boxes[name] = _box(ax, middle, width, look[name])
-                _write(ax, middle, name, shares[name], 16 if len(layer) < 4 else 12)
+                own = {**look[name], "zorder": 3}
+                boxes[name] = _box(ax, (x - width / 2, y), (width, 0.36), 0.07, own)
+                letters = short(name, 16 if len(layer) < 4 else 12)
+                ax.text(x, y + 0.075, letters, fontsize=8.5, **centred)
+                ax.text(x, y - 0.085, _percent(shares[name]), fontsize=7.5, **centred)
         for cause, effect in graph.edges:
             others = [box for name, box in boxes.items() if name not in (cause, effect)]
             curvature = _least_curvature(middles[cause], middles[effect], others)
-            _arrow(ax, middles, boxes, cause, effect, curvature, shares[effect])
+            ax.add_patch(
+                FancyArrowPatch(
+                    middles[cause],
+                    middles[effect],
+                    patchA=boxes[cause],
+                    patchB=boxes[effect],
+                    shrinkA=0.0,
+                    shrinkB=1.0,
+                    connectionstyle=f"arc3,rad={curvature}",
+                    arrowstyle="-|>,head_length=4,head_width=2.2",
+                    color=_shade(STYLE.strokes, shares[effect]),
+                    linewidth=1.2,
+                    zorder=2,
+                )
+            )
         return image(figure, alt)
 
 
-def _least_curvature(
-    start: tuple[float, float], end: tuple[float, float], boxes: list[FancyBboxPatch]
-) -> float:
+def _least_curvature(start: _Pair, end: _Pair, boxes: list[FancyBboxPatch]) -> float:
     """Returns the smallest curvature of an arrow that meets no box, or the one that meets least.
 
     An arrow of matplotlib's arc3 is a parabola whose control point lies beside the middle.
@@ -155,58 +168,19 @@ def _blank(figure: Figure, width: float, height: float) -> Axes:
     return ax
 
 
-def _box(
-    ax: Axes, middle: tuple[float, float], width: float, look: dict[str, Any]
-) -> FancyBboxPatch:
-    height = 0.36
-    corner = middle[0] - width / 2, middle[1] - height / 2
-    box = FancyBboxPatch(
-        corner, width, height, boxstyle="round,pad=0,rounding_size=0.07", zorder=3, **look
-    )
+def _box(ax: Axes, left: _Pair, size: _Pair, rounding: float, look: _Look) -> FancyBboxPatch:
+    """Draws a box from the middle of its left side."""
+    corner, style = (left[0], left[1] - size[1] / 2), f"round,pad=0,rounding_size={rounding}"
+    box = FancyBboxPatch(corner, *size, boxstyle=style, **look)
     ax.add_patch(box)
     return box
-
-
-def _write(ax: Axes, middle: tuple[float, float], name: str, share: float, letters: int) -> None:
-    x, y = middle
-    ax.text(x, y + 0.075, short(name, letters), ha="center", va="center", fontsize=8.5, zorder=4)
-    ax.text(x, y - 0.085, _percent(share), ha="center", va="center", fontsize=7.5, zorder=4)
-
-
-def _arrow(
-    ax: Axes,
-    middles: Mapping[str, tuple[float, float]],
-    boxes: Mapping[str, FancyBboxPatch],
-    cause: str,
-    effect: str,
-    curvature: float,
-    share: float,
-) -> None:
-    ax.add_patch(
-        FancyArrowPatch(
-            middles[cause],
-            middles[effect],
-            patchA=boxes[cause],
-            patchB=boxes[effect],
-            shrinkA=0.0,
-            shrinkB=1.0,
-            connectionstyle=f"arc3,rad={curvature}",
-            arrowstyle="-|>,head_length=4,head_width=2.2",
-            color=_shade(STYLE.strokes, share),
-            linewidth=1.2,
-            zorder=2,
-        )
-    )
 
 
 # --------------------------------------------------------------------------------------- list
 
 
 def _draw_list(
-    graph: CausalGraph,
-    shares: Mapping[str, float],
-    look: Mapping[str, dict[str, Any]],
-    alt: str,
+    graph: CausalGraph, shares: Mapping[str, float], look: Mapping[str, _Look], alt: str
 ) -> Image:
     row = 0.34  # inches between two lines
     height = row * len(graph) + 0.1
@@ -215,12 +189,7 @@ def _draw_list(
         right = 1.75
         levels = {name: height - 0.05 - row * (i + 0.5) for i, name in enumerate(graph.nodes)}
         for name, y in levels.items():
-            corner = (0.03, y - 0.135)
-            ax.add_patch(
-                FancyBboxPatch(
-                    corner, right, 0.27, boxstyle="round,pad=0,rounding_size=0.06", **look[name]
-                )
-            )
+            _box(ax, (0.03, y), (right, 0.27), 0.06, look[name])
             ax.text(0.11, y, short(name, 15), ha="left", va="center", fontsize=8.5)
             ax.text(right - 0.05, y, _percent(shares[name]), ha="right", va="center", fontsize=8)
         reach = (STYLE.wide - right - 0.15) / max(len(graph) - 1, 1)
@@ -234,18 +203,8 @@ def _arc(ax: Axes, x: float, top: float, bottom: float, reach: float, share: flo
     angles = np.linspace(np.pi / 2, -np.pi / 2, 40)
     xs = x + reach * (top - bottom) * np.cos(angles)
     ys = (top + bottom) / 2 + ((top - bottom) / 2 - 0.04) * np.sin(angles)
-    colour = _shade(STYLE.strokes, share)
-    ax.plot(xs[:-3], ys[:-3], color=colour, linewidth=0.8, alpha=0.85)
-    ax.annotate(
-        "",
-        xy=(x, ys[-1]),
-        xytext=(xs[-6], ys[-6]),
-        arrowprops={
-            "arrowstyle": "-|>,head_length=4,head_width=2",
-            "color": colour,
-            "linewidth": 0.8,
-            "mutation_scale": 1,
-            "shrinkA": 0,
-            "shrinkB": 0,
-        },
-    )
+    look: _Look = {"color": _shade(STYLE.strokes, share), "linewidth": 0.8}
+    ax.plot(xs[:-3], ys[:-3], alpha=0.85, **look)
+    look |= {"arrowstyle": "-|>,head_length=4,head_width=2"}
+    look |= {"mutation_scale": 1, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", xy=(x, ys[-1]), xytext=(xs[-6], ys[-6]), arrowprops=look)

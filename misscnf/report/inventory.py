@@ -24,47 +24,31 @@ __all__ = ["changes", "kinds", "settings", "versions", "recipe"]
 
 def changes(model: MissCNF, table: IncompleteTable) -> list[str]:
     """Returns a sentence for everything that was dropped or changed, and for what was not."""
-    empty = int((~table.observed.any(1)).sum())
     lines = ["No row was dropped, and no value was filled in before the fit."]
+    empty, aside = int((~table.observed.any(1)).sum()), len(table.ignored)
     if empty:
-        show = "shows" if empty == 1 else "show"
-        lines.append(
-            f"{plural(empty, 'row')} {show} none of the model's columns, and so "
-            f"{'tells' if empty == 1 else 'tell'} it nothing."
-        )
-    if table.ignored:
-        lines.append(
-            f"{plural(len(table.ignored), 'column')} not in the graph "
-            f"{'was' if len(table.ignored) == 1 else 'were'} left aside: "
-            f"{listed(table.ignored, 20)}."
-        )
+        show, tell = ("shows", "tells") if empty == 1 else ("show", "tell")
+        row = f"{plural(empty, 'row')} {show} none of the model's columns"
+        lines.append(f"{row}, and so {tell} it nothing.")
+    if aside:
+        were = "was" if aside == 1 else "were"
+        names = listed(table.ignored, 20)
+        lines.append(f"{plural(aside, 'column')} not in the graph {were} left aside: {names}.")
     else:
         lines.append("No column was left aside: all of them are in the graph.")
-    lines += _cells_made_holes(table)
-    offers = model.kinds_[model.kinds_["offer"] != ""]
-    lines += [f"{line.column}: {line.offer}" for line in offers.itertuples()]
-    return lines
-
-
-def _cells_made_holes(table: IncompleteTable) -> list[str]:
-    lines = []
     for j, name in enumerate(table.nodes):
-        written = table.cells[j].notna().to_numpy()
-        lost = int((written & ~table.observed[:, j].numpy()).sum())
+        lost = int((table.cells[j].notna().to_numpy() & ~table.observed[:, j].numpy()).sum())
         if lost:
-            lines.append(
-                f"{plural(lost, 'cell')} of {name} had a level unknown to the model and "
-                f"became {'a hole' if lost == 1 else 'holes'}."
-            )
-    return lines
+            cells = f"{plural(lost, 'cell')} of {name} had a level unknown to the model"
+            lines.append(f"{cells} and became {'a hole' if lost == 1 else 'holes'}.")
+    offers = model.kinds_[model.kinds_["offer"] != ""]
+    return lines + [f"{line.column}: {line.offer}" for line in offers.itertuples()]
 
 
-def kinds(model: MissCNF) -> list[tuple[str, str, str, str, str]]:
+def kinds(model: MissCNF) -> list[list[str]]:
     """Returns a line a column: its name, kind, levels, holes and why it is of that kind."""
-    return [
-        (str(line.column), str(line.kind), str(line.levels), str(line.holes), str(line.why))
-        for line in model.kinds_.itertuples()
-    ]
+    table = model.kinds_[["column", "kind", "levels", "holes", "why"]]
+    return [[str(cell) for cell in line] for line in table.itertuples(index=False)]
 
 
 def settings(model: MissCNF, page: ReportSettings) -> list[tuple[str, str]]:
@@ -93,21 +77,16 @@ def recipe(model: MissCNF, effect: tuple[str, str] | None, page: ReportSettings)
     """Returns the Python that makes this model and this page again."""
     usual = flatten(ReportSettings())
     changed = {name: value for name, value in flatten(page).items() if value != usual[name]}
-    graph = json.dumps(model.graph_.to_dict(), ensure_ascii=False)
     asked = {column.name: column.shown_kind for column in model.schema_.columns}
-    arguments = f"graph, preset={model.settings_.preset!r}, kinds=kinds, seed={model.seed}"
     question = "" if effect is None else f", effect={effect!r}"
     question += f", settings={changed!r}" if changed else ""
-    return "\n".join(
-        [
-            "import pandas as pd",
-            "from misscnf import MissCNF",
-            "from misscnf.report import write_report",
-            "",
-            'df = pd.read_csv("your-table.csv")',
-            f"graph = {graph}",
-            f"kinds = {json.dumps(asked, ensure_ascii=False)}",
-            f"model = MissCNF({arguments}).fit(df)",
-            f'write_report(model, df, "report.html"{question})',
-        ]
-    )
+    return f"""\
+import pandas as pd
+from misscnf import MissCNF
+from misscnf.report import write_report
+
+df = pd.read_csv("your-table.csv")
+graph = {json.dumps(model.graph_.to_dict(), ensure_ascii=False)}
+kinds = {json.dumps(asked, ensure_ascii=False)}
+model = MissCNF(graph, preset={model.settings_.preset!r}, kinds=kinds, seed={model.seed}).fit(df)
+write_report(model, df, "report.html"{question})"""

@@ -69,19 +69,11 @@ def noise_checks(
     tests = 2 * sum(map(len, model.graph_.parents)) or 1
     found = []
     for i, name in enumerate(model.graph_.nodes):
-        parent, p_value = _strongest_parent(model, rows.numpy(), noise[:, i], i)
-        test = stats.kstest(noise[:, i], "norm").pvalue
-        found.append(
-            NoiseCheck(
-                name,
-                np.sort(noise[:, i]),
-                float(part.observed[:, i].double().mean()),
-                min(1.0, float(test) * len(model.graph_)),
-                parent,
-                min(1.0, p_value * tests),
-                rules.level,
-            )
-        )
+        own, shown = noise[:, i], float(part.observed[:, i].double().mean())
+        parent, p_value = _strongest_parent(model, rows.numpy(), own, i)
+        normal = min(1.0, float(stats.kstest(own, "norm").pvalue) * len(model.graph_))
+        odd = min(1.0, p_value * tests)
+        found.append(NoiseCheck(name, np.sort(own), shown, normal, parent, odd, rules.level))
     return found
 
 
@@ -97,8 +89,7 @@ def _node_noise(model: MissCNF, rows: Tensor, generator: torch.Generator) -> np.
         if mechanism.noise_size == 1:
             scores.append(mechanism.abduct(rows[:, i], parents, generator))
             continue
-        levels = range(mechanism.noise_size)
-        codes = [torch.full_like(rows[:, i], float(k)) for k in levels]
+        codes = [torch.full_like(rows[:, i], float(k)) for k in range(mechanism.noise_size)]
         chances = torch.stack([mechanism.log_prob(k, parents).exp() for k in codes], -1)
         own = rows[:, i].long()[:, None]
         share = torch.rand(len(rows), 1, generator=generator, dtype=torch.float64)
@@ -218,19 +209,11 @@ class Integrals:
 
 
 def integrals(model: MissCNF, table: IncompleteTable, rules: FitChecks, seed: int) -> Integrals:
-    """Returns how sharply the log-density of each row is known.
-
-    Arguments:
-        model: The fitted model.
-        table: Its rows.
-        rules: What is enough.
-        seed: Where randomness starts.
-    """
+    """Returns how sharply the log-density of each row is known."""
     found = pd.DataFrame(model.log_prob(table, quality=True, seed=seed))
-    draws = found["effective_draws"].to_numpy(dtype=float)
-    finite = draws[np.isfinite(draws)]
-    log_prob = found["log_prob"].to_numpy(dtype=float)
-    possible = np.isfinite(log_prob)
+    names = ["effective_draws", "log_prob", "standard_error"]
+    draws, log_prob, errors = (found[name].to_numpy(dtype=float) for name in names)
+    finite, possible = draws[np.isfinite(draws)], np.isfinite(log_prob)
     return Integrals(
         rows=len(found),
         exact=int(np.isinf(draws).sum()),
@@ -239,9 +222,7 @@ def integrals(model: MissCNF, table: IncompleteTable, rules: FitChecks, seed: in
         typical=float(np.median(finite)) if len(finite) else np.inf,
         enough=rules.enough_draws,
         few=int((finite < rules.enough_draws).sum()),
-        largest_error=float(
-            found["standard_error"].to_numpy(dtype=float)[possible].max(initial=0)
-        ),
+        largest_error=float(errors[possible].max(initial=0)),
         score=float(log_prob[possible].mean()) if possible.any() else float("nan"),
     )
 

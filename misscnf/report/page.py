@@ -24,36 +24,15 @@ from misscnf.data.table import IncompleteTable, Table
 from misscnf.errors import InputError
 from misscnf.estimators.misscnf import MissCNF
 from misscnf.identification import Report
+from misscnf.identification.families import whole_families
 from misscnf.identification.words import contradiction_sentence, listed, loss_sentence, percent
 from misscnf.options import change
 from misscnf.queries.effects import Effect
-from misscnf.report import inventory
+from misscnf.report import inventory, pictures, verdicts
 from misscnf.report.effects import Question, contrasts, dose_grid, forest_lines, open_question
 from misscnf.report.graph_picture import draw_graph
-from misscnf.report.model_checks import (
-    NoiseCheck,
-    integrals,
-    noise_checks,
-    overimpute,
-)
-from misscnf.report.pictures import (
-    Image,
-    draw_coverage,
-    draw_curve,
-    draw_forest,
-    draw_noise,
-    draw_patterns,
-    draw_ranks,
-    draw_training,
-)
+from misscnf.report.model_checks import NoiseCheck, integrals, noise_checks, overimpute
 from misscnf.report.settings import Limits, ReportSettings
-from misscnf.report.verdicts import (
-    held_out_sentence,
-    integral_sentence,
-    noise_sentence,
-    rank_sentence,
-    verdicts,
-)
 from misscnf.report.words import Answer, label, minus, plural, tell, whole
 
 __all__ = ["write_report"]
@@ -69,10 +48,10 @@ class Effects:
     """The effect that opens the page."""
     answer: Answer | None = None
     """The same in words; None where by the graph there is no effect."""
-    forest: Image | None = None
+    forest: pictures.Image | None = None
     alike: bool = False
     """Whether groups differ by no more than rounding."""
-    curve: Image | None = None
+    curve: pictures.Image | None = None
 
 
 def write_report(
@@ -101,24 +80,19 @@ def write_report(
     if not isinstance(settings, ReportSettings):
         settings = change(ReportSettings(), settings or {})
     table = model._read(df)
-    pair, question = _read_pair(model, effect), None
-    if pair is not None:
-        asked = Question(
-            model, table, *pair, interval, settings.effects, replicates=replicates, seed=seed
-        )
+    question = None
+    if effect is not None:
+        pair, rules = _read_pair(model, effect), settings.effects
+        asked = Question(model, table, *pair, interval, rules, replicates=replicates, seed=seed)
         question = open_question(asked)
     page = _render(model, table, question, settings, seed)
     Path(path).write_text(page, encoding="utf-8")
 
 
-def _read_pair(model: MissCNF, effect: tuple[str, str] | None) -> tuple[str, str] | None:
-    if effect is None:
-        return None
+def _read_pair(model: MissCNF, effect: tuple[str, str]) -> tuple[str, str]:
     if isinstance(effect, str) or len(effect) != 2 or effect[0] == effect[1]:
-        raise InputError(
-            f"an effect is a pair (treatment, outcome) of two nodes, such as ('t', 'y'); "
-            f"got {effect!r}."
-        )
+        wanted = "an effect is a pair (treatment, outcome) of two nodes, such as ('t', 'y')"
+        raise InputError(f"{wanted}; got {effect!r}.")
     for name in effect:
         model.graph_.index(name)
     return str(effect[0]), str(effect[1])
@@ -134,47 +108,42 @@ def _render(
     pair = None if question is None else (question.treatment, question.outcome)
     effects = None if question is None else _effects(question)
     first = None if effects is None else effects.first
-    fitted = model.check(
-        table,
-        pair,
-        do=None if first is None else first.do,
-        seed=seed,
-        settings=settings.identification,
-    )
+    do = None if first is None else first.do
+    fitted = model.check(table, pair, do=do, seed=seed, settings=settings.identification)
     limits, rules = settings.limits, settings.checks
     noise = noise_checks(model, table, rules, seed)
     ranks = overimpute(model, table, rules, seed)
     exactness = integrals(model, table, rules, seed)
+    drawn, history = noise, model.history_
+    if len(noise) > limits.most_noise:  # those with a departure first
+        drawn = sorted(noise, key=lambda check: check.ok)[: limits.most_noise]
     return _template().render(
         title=_title(model, pair),
         version=__version__,
         shape=_shape(fitted.report, len(model.graph_)),
         effects=effects,
-        verdicts=verdicts(model, first, fitted, noise, ranks, exactness),
+        verdicts=verdicts.verdicts(model, first, fitted, noise, ranks, exactness),
         holes=_holes(fitted.report, limits),
         positivity=_positivity(fitted.report, fitted.warnings, limits),
         graph=_graph(model, table, fitted.report, pair or ()),
         fit={
-            "picture": draw_training(model.history_) if len(model.history_) > 1 else None,
-            "held_out": held_out_sentence(model),
+            "picture": pictures.draw_training(history) if len(history) > 1 else None,
+            "held_out": verdicts.held_out_sentence(model),
             "chosen": model.chosen_,
             "score": minus(f"{exactness.score:.3f}"),
         },
         checks={
             "noise": noise,
-            "noise_pictures": [draw_noise(check, limits) for check in _to_draw(noise, limits)],
-            "noise_sentence": noise_sentence(noise),
+            "noise_pictures": [pictures.draw_noise(check, limits) for check in drawn],
+            "noise_sentence": verdicts.noise_sentence(noise),
             "noise_rows": min(rules.noise_rows, int(table.observed.any(1).sum())),
             "ranks": None if ranks is None else ranks.columns.to_dict(orient="records"),
-            "ranks_picture": None if ranks is None else draw_ranks(ranks, limits),
-            "ranks_sentence": rank_sentence(ranks),
+            "ranks_picture": None if ranks is None else pictures.draw_ranks(ranks, limits),
+            "ranks_sentence": verdicts.rank_sentence(ranks),
             "draws": rules.draws,
-            "integrals": integral_sentence(exactness),
+            "integrals": verdicts.integral_sentence(exactness),
         },
-        inventory={
-            "changes": inventory.changes(model, table),
-            "kinds": inventory.kinds(model),
-        },
+        inventory={"changes": inventory.changes(model, table), "kinds": inventory.kinds(model)},
         again={
             "settings": inventory.settings(model, settings),
             "versions": inventory.versions(),
@@ -195,13 +164,8 @@ def _template() -> Any:  # noqa: ANN401 - Jinja's template
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "percent": percent,
-        "whole": whole,
-        "minus": minus,
-        "share": _share,
-        "finding": _finding,
-    }
+    filters = {"percent": percent, "whole": whole, "minus": minus}
+    environment.filters |= {**filters, "share": _share, "finding": _finding}
     environment.globals["style"] = Markup(here.joinpath("style.css").read_text("utf-8"))
     return environment.from_string(here.joinpath("page.html").read_text("utf-8"))
 
@@ -242,7 +206,7 @@ def _effects(question: Question) -> Effects:
         *names,
         lines[0].answer,
         told,
-        draw_forest(lines, told.unit) if len(lines) > 1 else None,
+        pictures.draw_forest(lines, told.unit) if len(lines) > 1 else None,
         _alike([line.answer.estimate for line in lines if line.heading]),
         _curve(question),
     )
@@ -254,54 +218,49 @@ def _alike(estimates: list[float | None]) -> bool:
     return len(found) > 1 and bool(np.allclose(found, found[0], rtol=1e-6))
 
 
-def _curve(question: Question) -> Image | None:
-    column = question.column(question.treatment)
+def _curve(question: Question) -> pictures.Image | None:
     grid = dose_grid(question)
     if len(grid) < 3:
         return None
     value, versus = contrasts(question)[0]
     curve = question.curve(grid, versus)
-    outcome = f"mean of {question.outcome}"
-    event = question.event
-    own = question.column(question.outcome)
+    column, own = question.column(question.treatment), question.column(question.outcome)
+    event, outcome = question.event, f"mean of {question.outcome}"
     if event is None and isinstance(own, Levels) and own.kind == "binary":
         event = own.levels[-1]
     if event is not None:
         outcome = f"risk of {question.outcome} = {label(event)}, %"
-        for name in curve.columns[curve.columns.str.startswith("mean")]:
-            curve[name] = 100.0 * curve[name]
+        curve.loc[:, curve.columns.str.startswith("mean")] *= 100.0
     seen = question.seen(question.treatment)
     if isinstance(column, Levels):
         seen = np.array(column.levels, dtype=float)[seen.astype(np.int64)]
-    return draw_curve(curve, question.treatment, outcome, seen, (float(value), float(versus)))
+    arms = float(value), float(versus)
+    return pictures.draw_curve(curve, question.treatment, outcome, seen, arms)
 
 
 def _holes(report: Report, limits: Limits) -> dict[str, object]:
-    usage = report.usage
     return {
-        "picture": draw_patterns(report, limits),
+        "picture": pictures.draw_patterns(report, limits),
         "more": max(len(report.patterns) - limits.most_patterns, 0),
         "loss": [loss_sentence(line) for line in report.loss],
         "little": report.little,
         "level": report.settings.little.level,
         "questions": [hole.question for hole in report.structural_holes],
-        "complete_cells": percent(float(usage["cell share"].iloc[0])),
+        "complete_cells": percent(float(report.usage["cell share"].iloc[0])),
     }
 
 
 def _positivity(report: Report, warnings: tuple[str, ...], limits: Limits) -> dict[str, object]:
-    families = report.nodes[report.nodes["status"] != "covered"]
+    covered = report.nodes["status"] == "covered"
     return {
         "ok": report.ok,
         "count": len(report.nodes),
-        "uncovered": families["sentence"].tolist(),
-        "covered": listed(
-            report.nodes.loc[report.nodes["status"] == "covered", "node"].tolist(), 40
-        ),
+        "uncovered": report.nodes.loc[~covered, "sentence"].tolist(),
+        "covered": listed(report.nodes.loc[covered, "node"].tolist(), 40),
         "full_pattern": report.full_pattern_sentence,
         "regions": report.regions.head(limits.most_regions).to_dict(orient="records"),
         "more": max(len(report.regions) - limits.most_regions, 0),
-        "pictures": [draw_coverage(curve) for curve in report.curves],
+        "pictures": [pictures.draw_coverage(curve) for curve in report.curves],
         "warnings": list(warnings),
         "rows_to_tell": report.rows_to_tell,
         "no_need": report.effect is not None and not report.needed,
@@ -315,11 +274,9 @@ def _share(share: float, none: str = "—") -> str:
 def _graph(
     model: MissCNF, table: IncompleteTable, report: Report, asked: tuple[str, ...]
 ) -> dict[str, object]:
-    graph, observed = model.graph_, table.observed
-    shares = {
-        graph.nodes[i]: float(observed[:, list(family)].all(1).double().mean())
-        for i, family in enumerate(graph.families)
-    }
+    graph = model.graph_
+    seen = whole_families(graph, table.observed.numpy()).mean(axis=0).tolist()
+    shares = dict(zip(graph.nodes, seen, strict=True))
     status = dict(zip(report.nodes["node"], report.nodes["status"], strict=True))
     lines = [
         (name, ", ".join(parents) or "—", percent(shares[name]), status.get(name, "not needed"))
@@ -333,21 +290,13 @@ def _graph(
     }
 
 
-def _to_draw(noise: list[NoiseCheck], limits: Limits) -> list[NoiseCheck]:
-    """Returns the nodes whose noise is drawn: those with a departure first if there are many."""
-    if len(noise) <= limits.most_noise:
-        return noise
-    return sorted(noise, key=lambda check: check.ok)[: limits.most_noise]
-
-
 def _finding(check: NoiseCheck) -> str:
     parts = []
-    if check.p_value < check.level:
-        parts.append(f"not normal (p {_chance(check.p_value)})")
-    if check.parent_p_value < check.level:
-        parts.append(f"goes with {check.parent} (p {_chance(check.parent_p_value)})")
+    for p_value, found in (
+        (check.p_value, "not normal"),
+        (check.parent_p_value, f"goes with {check.parent}"),
+    ):
+        if p_value < check.level:
+            chance = "below 0.0001" if p_value < 1e-4 else f"= {p_value:.4f}"
+            parts.append(f"{found} (p {chance})")
     return "; ".join(parts) or "nothing found"
-
-
-def _chance(p_value: float) -> str:
-    return "below 0.0001" if p_value < 1e-4 else f"= {p_value:.4f}"

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -23,7 +24,7 @@ from matplotlib.patches import Rectangle
 
 from misscnf.display.style import STYLE
 from misscnf.identification import Report
-from misscnf.identification.pictures import Curve
+from misscnf.identification.pictures import Curve, short
 from misscnf.queries.effects import Effect
 from misscnf.report.effects import Line
 from misscnf.report.model_checks import NoiseCheck, Overimputation, normal_places
@@ -34,7 +35,6 @@ __all__ = [
     "Image",
     "new_figure",
     "image",
-    "short",
     "draw_forest",
     "draw_curve",
     "draw_patterns",
@@ -74,38 +74,22 @@ def image(figure: Figure, alt: str) -> Image:
         warnings.filterwarnings("ignore", message="Glyph")
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     data = base64.b64encode(buffer.getvalue()).decode("ascii")
-    width, height = figure.get_size_inches()
-    return Image(
-        source=f"data:image/svg+xml;base64,{data}",
-        alt=alt,
-        width=round(STYLE.pixels_an_inch * width),
-        height=round(STYLE.pixels_an_inch * height),
-    )
-
-
-def short(name: str, most: int) -> str:
-    """Cuts a name that is too long for its place."""
-    name = " ".join(name.split())
-    return name if len(name) <= most else f"{name[: most - 1]}…"
+    pixels = (round(STYLE.pixels_an_inch * inches) for inches in figure.get_size_inches())
+    return Image(f"data:image/svg+xml;base64,{data}", alt, *pixels)
 
 
 def draw_forest(lines: Sequence[Line], unit: str) -> Image:
     """Draws effects with their intervals, one below the other."""
     places, headings = _places(lines)
-    rows = (max(places) if places else 0) + 1
+    rows = places[-1] + 1
     numbers = [_told(line.answer, spread_of(lines[0].answer)) for line in lines]
-    told = "; ".join(
-        f"{line.heading} {line.label}: {number}"
-        for line, number in zip(lines, numbers, strict=True)
-    )
-    alt = f"Forest plot, {unit}. {told}."
+    told = [f"{line.heading} {line.label}: {n}" for line, n in zip(lines, numbers, strict=True)]
+    alt = f"Forest plot, {unit}. {'; '.join(told)}."
     with new_figure(STYLE.wide, 0.75 + 0.235 * rows) as figure:
         ax = figure.subplots()
         ax.axvline(0.0, color=STYLE.soft, linewidth=0.9, linestyle=(0, (4, 3)))
-        factor = 1.0
         for place, line in zip(places, lines, strict=True):
-            factor = 100.0 if line.answer.event is not None else 1.0
-            _draw_line(ax, place, line.answer, factor, first=line is lines[0])
+            _draw_line(ax, place, line.answer, first=line is lines[0])
         _write_sides(ax, places, headings, lines, numbers)
         ax.set_ylim(rows - 0.4, -0.6)
         ax.spines["left"].set_visible(False)
@@ -134,21 +118,16 @@ def _places(lines: Sequence[Line]) -> tuple[list[int], dict[int, str]]:
     return places, headings
 
 
-def _draw_line(ax: Axes, place: int, answer: Effect, factor: float, *, first: bool) -> None:
-    estimate = factor * (answer.estimate or 0.0)
-    colour = STYLE.blue if first else STYLE.ink
+def _draw_line(ax: Axes, place: int, answer: Effect, *, first: bool) -> None:
+    factor = 100.0 if answer.event is not None else 1.0
+    colour, width = (STYLE.blue, 2.2) if first else (STYLE.ink, 1.4)
     if answer.interval is not None:
-        lower, upper = (factor * end for end in answer.interval)
-        ax.plot([lower, upper], [place, place], color=colour, linewidth=2.2 if first else 1.4)
-    ax.plot(
-        [estimate],
-        [place],
-        marker="D" if first else "s",
-        markersize=6 if first else 4.5,
-        color=colour,
-        markeredgecolor="white",
-        markeredgewidth=0.6,
-    )
+        ends = [factor * end for end in answer.interval]
+        ax.plot(ends, [place, place], color=colour, linewidth=width)
+    marker, size = ("D", 6.0) if first else ("s", 4.5)
+    edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.6}
+    estimate = factor * (answer.estimate or 0.0)
+    ax.plot([estimate], [place], marker=marker, markersize=size, color=colour, **edge)
 
 
 def _write_sides(
@@ -159,18 +138,14 @@ def _write_sides(
     numbers: list[str],
 ) -> None:
     """Writes names left, numbers right."""
-    # Spaces that SVG keeps: it drops ordinary ones before a word.
-    indented = [
-        f"\N{EN SPACE}{short(line.label, 24)}" if line.heading else short(line.label, 26)
-        for line in lines
-    ]
-    names = dict(zip(places, indented, strict=True)) | {
-        row: short(name, 26) for row, name in headings.items()
-    }
+    names = {row: short(name, 26) for row, name in headings.items()}
+    for row, line in zip(places, lines, strict=True):
+        # A space that SVG keeps: it drops ordinary ones before a word.
+        own = f"\N{EN SPACE}{short(line.label, 24)}" if line.heading else short(line.label, 26)
+        names[row] = own
     rows = sorted(names)
     ax.set_yticks(rows, [names[row] for row in rows], ha="left")
-    longest = max(len(name) for name in names.values())
-    ax.tick_params(axis="y", length=0, pad=4.9 * longest)
+    ax.tick_params(axis="y", length=0, pad=4.9 * max(map(len, names.values())))
     for row, tick in zip(rows, ax.get_yticklabels(), strict=True):
         tick.set_fontweight("bold" if row in headings or row == places[0] else "normal")
     right = ax.secondary_yaxis("right")
@@ -204,38 +179,28 @@ def draw_curve(
     with new_figure(STYLE.wide, 2.75) as figure:
         above, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [5, 1]})
         if "mean_lower" in curve:
-            above.fill_between(
-                x, curve["mean_lower"], curve["mean_upper"], color=STYLE.pale_blue, linewidth=0
-            )
+            band = curve["mean_lower"], curve["mean_upper"]
+            above.fill_between(x, *band, color=STYLE.pale_blue, linewidth=0)
         above.plot(x, y, color=STYLE.blue, marker="o" if len(x) <= 8 else "", markersize=4)
         for arm in arms or ():
             above.axvline(arm, color=STYLE.orange, linewidth=0.9, linestyle=(0, (4, 3)))
         above.set_ylabel(short(outcome, 34))
         above.grid(axis="y")
-        _draw_rows(below, seen, x)
+        inside = seen[(seen >= x[0]) & (seen <= x[-1])]
+        below.hist(inside, bins=min(30, max(len(np.unique(inside)), 1)), color=STYLE.soft)
+        below.set_yticks([])
+        below.spines["left"].set_visible(False)
+        below.set_ylabel("rows", rotation=0, ha="right", va="center")
         below.set_xlabel(short(treatment, 50))
         return image(figure, alt)
-
-
-def _draw_rows(ax: Axes, seen: np.ndarray, x: np.ndarray) -> None:
-    """Draws how many rows have which value of the treatment."""
-    inside = seen[(seen >= x[0]) & (seen <= x[-1])]
-    ax.hist(inside, bins=min(30, max(len(np.unique(inside)), 1)), color=STYLE.soft)
-    ax.set_yticks([])
-    ax.spines["left"].set_visible(False)
-    ax.set_ylabel("rows", rotation=0, ha="right", va="center")
 
 
 def draw_patterns(report: Report, limits: Limits) -> Image:
     """Draws which columns are seen together, a line a pattern, the most frequent first."""
     names = list(report.graph.nodes)
     shown = report.patterns[names].to_numpy(dtype=bool)
-    used = (
-        np.flatnonzero(~shown.all(0))
-        if len(names) > limits.most_columns
-        else np.arange(len(names))
-    )
-    used = used[: limits.most_columns]
+    few = len(names) <= limits.most_columns
+    used = np.flatnonzero(few | ~shown.all(0))[: limits.most_columns]
     shown = shown[: limits.most_patterns, used]
     counts = report.patterns["row count"].to_numpy()[: limits.most_patterns]
     first = [names[j] for j in used[~shown[0]]]
@@ -246,36 +211,22 @@ def draw_patterns(report: Report, limits: Limits) -> Image:
     upright = len(used) > 4
     with new_figure(STYLE.wide, (0.95 if upright else 0.4) + 0.2 * len(counts)) as figure:
         ax = figure.subplots()
-        for line, places in enumerate(shown):
-            for place, there in enumerate(places):
-                if there:
-                    corner = (place + 0.03, line + 0.08)
-                    ax.add_patch(
-                        Rectangle(corner, 0.94, 0.84, facecolor=STYLE.middle_blue, linewidth=0)
-                    )
-                else:
-                    ax.plot(
-                        place + 0.5, line + 0.5, marker="x", color=STYLE.orange, markersize=4.5
-                    )
+        for (y, x), there in np.ndenumerate(shown):
+            if there:
+                corner, seen = (x + 0.03, y + 0.08), STYLE.middle_blue
+                ax.add_patch(Rectangle(corner, 0.94, 0.84, facecolor=seen, linewidth=0))
+            else:
+                ax.plot(x + 0.5, y + 0.5, marker="x", color=STYLE.orange, markersize=4.5)
         ax.set_xlim(0, len(used))
         ax.set_ylim(len(counts), 0)
         ax.xaxis.tick_top()
-        size = min(8.5, 190.0 / len(used))
-        ax.set_xticks(
-            np.arange(len(used)) + 0.5,
-            [short(names[j], 14) for j in used],
-            rotation=90 if upright else 0,
-            fontsize=size,
-        )
+        letters, places = [short(names[j], 14) for j in used], np.arange(len(used)) + 0.5
+        size, turn = min(8.5, 190.0 / len(used)), 90 if upright else 0
+        ax.set_xticks(places, letters, rotation=turn, fontsize=size)
         ax.set_yticks(np.arange(len(counts)) + 0.5, [f"{whole(int(n))} rows" for n in counts])
-        _bare(ax)
+        ax.tick_params(length=0)
+        ax.spines[:].set_visible(False)
         return image(figure, alt)
-
-
-def _bare(ax: Axes) -> None:
-    ax.tick_params(length=0)
-    for side in ax.spines.values():
-        side.set_visible(False)
 
 
 def draw_coverage(curve: Curve) -> Image:
@@ -288,8 +239,8 @@ def draw_coverage(curve: Curve) -> Image:
     colour = STYLE.orange if curve.flagged else STYLE.blue
     with new_figure(STYLE.small, 1.65) as figure:
         ax = figure.subplots()
+        margin = 0.4 if curve.labels is not None else 0.0
         for low, high in curve.shaded:
-            margin = 0.4 if curve.labels is not None else 0.0
             ax.axvspan(low - margin, high + margin, color=STYLE.pale_orange, linewidth=0)
         if curve.labels is None:
             ax.plot(curve.places, curve.chances, color=colour)
@@ -373,13 +324,8 @@ def draw_ranks(found: Overimputation, limits: Limits) -> Image:
     with new_figure(STYLE.wide, 2.0) as figure:
         ax = figure.subplots()
         ax.axhspan(low, high, color=STYLE.rule, linewidth=0)
-        ax.bar(
-            edges[:-1],
-            counts,
-            width=0.96 / bins,
-            align="edge",
-            color=np.where(outside, STYLE.orange, STYLE.blue),
-        )
+        colours = np.where(outside, STYLE.orange, STYLE.blue)
+        ax.bar(edges[:-1], counts, width=0.96 / bins, align="edge", color=colours)
         ax.axhline(len(ranks) / bins, color=STYLE.ink, linewidth=0.9, linestyle=(0, (4, 3)))
         ax.set_xticks([0.0, 0.25, 0.5, 0.75, 1.0], ["lowest", "25 %", "middle", "75 %", "highest"])
         ax.set_xlabel("place of the true value among its draws")

@@ -48,16 +48,12 @@ def rounded(value: float, spread: float) -> str:
     shown = round(value, decimals)
     if abs(shown) >= 1e7 or decimals > 7:
         return significant(value)
-    return _tidy_minus(
-        f"{shown:,.{max(decimals, 0)}f}" if abs(shown) >= 1e4 else f"{shown:.{max(decimals, 0)}f}"
-    )
+    return _tidy_minus(f"{shown:{',' * (abs(shown) >= 1e4)}.{max(decimals, 0)}f}")
 
 
 def nearby(value: float, spread: float) -> float:
     """Returns a short number near a value, within a twentieth of a spread around it."""
-    if spread <= 0.0:
-        return value
-    return round(value, math.ceil(-math.log10(spread / 20.0)))
+    return value if spread <= 0.0 else round(value, math.ceil(-math.log10(spread / 20.0)))
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -91,8 +87,7 @@ def signed(text: str) -> str:
 
 def whole(count: int) -> str:
     """Returns a whole number, with commas where it is long."""
-    text = f"{count:,}" if abs(count) >= 10_000 else str(count)
-    return minus(text)
+    return minus(f"{count:,}" if abs(count) >= 10_000 else str(count))
 
 
 def points(share: float, spread: float) -> str:
@@ -140,18 +135,16 @@ def tell(effect: Effect) -> Answer:
     """Puts an effect with an estimate into words."""
     figure, ends = estimate_and_interval(effect)
     (treatment, value), (_, versus) = *effect.do.items(), *effect.versus.items()
-    arms = tuple(
-        (f"{treatment} = {label(held)}", _amount(mean, effect))
-        for held, mean in ((value, effect.mean), (versus, effect.mean_versus))
-    )
+    first, second = (f"{treatment} = {label(held)}" for held in (value, versus))
+    amounts = _amount(effect.mean, effect), _amount(effect.mean_versus, effect)
     return Answer(
         figure=signed(figure),
         unit=_unit(effect),
         interval=f"{_level(effect)} interval {ends}" if ends else "",
         level=_level(effect) if ends else "",
-        sentence=_sentence(effect, treatment, label(value), label(versus), figure, arms),
+        sentence=_sentence(effect, f"{first} rather than {label(versus)}", figure, amounts),
         caution=_caution(effect, ends),
-        arms=arms,
+        arms=((first, amounts[0]), (second, amounts[1])),
         ratios=_ratios(effect),
         levels=_levels(effect),
     )
@@ -164,13 +157,10 @@ def estimate_and_interval(effect: Effect, spread: float | None = None) -> tuple[
         effect: The effect.
         spread: What the digits are cut by; the effect's own by default.
     """
-    estimate = effect.estimate or 0.0
     spread = spread_of(effect) if spread is None else spread
     write = points if effect.event is not None else rounded
-    if effect.interval is None:
-        return write(estimate, spread), ""
-    lower, upper = effect.interval
-    return write(estimate, spread), f"{write(lower, spread)} to {write(upper, spread)}"
+    ends = [write(end, spread) for end in effect.interval or ()]
+    return write(effect.estimate or 0.0, spread), " to ".join(ends)
 
 
 def spread_of(effect: Effect) -> float:
@@ -187,33 +177,27 @@ def _amount(mean: float | None, effect: Effect) -> str:
 
 
 def _unit(effect: Effect) -> str:
+    unit = "difference" if effect.event is None else "percentage points"
+    return f"{unit} in {_what(effect)}"
+
+
+def _what(effect: Effect) -> str:
     if effect.event is None:
-        return f"difference in the mean of {effect.outcome}"
-    return f"percentage points in the risk of {effect.outcome} = {label(effect.event)}"
+        return f"the mean of {effect.outcome}"
+    return f"the risk of {effect.outcome} = {label(effect.event)}"
 
 
 def _level(effect: Effect) -> str:
     return f"{100 * (effect.level or 0.0):g} %"
 
 
-def _sentence(
-    effect: Effect,
-    treatment: str,
-    value: str,
-    versus: str,
-    figure: str,
-    arms: tuple[tuple[str, str], ...],
-) -> str:
-    what = f"the mean of {effect.outcome}"
-    size = figure.lstrip("\N{MINUS SIGN}")
-    if effect.event is not None:
-        what = f"the risk of {effect.outcome} = {label(effect.event)}"
-        size += " percentage points"
-    start = f"If everybody had {treatment} = {value} rather than {versus}, {what} would be"
+def _sentence(effect: Effect, arms: str, figure: str, amounts: tuple[str, str]) -> str:
+    start = f"If everybody had {arms}, {_what(effect)} would be"
     if not figure.strip("\N{MINUS SIGN}0.,"):
-        return f"{start} the same, {arms[0][1]}, as far as these digits tell."
+        return f"{start} the same, {amounts[0]}, as far as these digits tell."
+    size = figure.lstrip("\N{MINUS SIGN}") + " percentage points" * (effect.event is not None)
     way = "lower" if figure.startswith("\N{MINUS SIGN}") else "higher"
-    return f"{start} {size} {way}: {arms[0][1]} rather than {arms[1][1]}."
+    return f"{start} {size} {way}: {amounts[0]} rather than {amounts[1]}."
 
 
 def _caution(effect: Effect, ends: str) -> str:
