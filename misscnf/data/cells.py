@@ -30,6 +30,7 @@ from misscnf.errors import InputError
 __all__ = [
     "Label",
     "plain",
+    "quoted",
     "read_numbers",
     "observed_cells",
     "distinct_labels",
@@ -67,6 +68,12 @@ def plain(cell: object) -> Label | None:
     if isinstance(cell, numbers.Real | Decimal):
         return float(cell)
     return None
+
+
+def quoted(cell: object) -> str:
+    """Returns a cell as sentences show it, np.int64(3) as 3."""
+    label = plain(cell)
+    return reprlib.repr(cell if label is None else label)
 
 
 def listed(names: Iterable[object], most: int = 8) -> str:

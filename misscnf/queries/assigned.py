@@ -7,14 +7,13 @@ lists, arrays, Series, tensors. What the column cannot be is refused with what w
 from __future__ import annotations
 
 import math
-import reprlib
 from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 from torch import Tensor
 
-from misscnf.data.cells import plain
+from misscnf.data.cells import plain, quoted
 from misscnf.data.codecs import Column
 from misscnf.errors import InputError
 
@@ -69,10 +68,9 @@ def _read_cells(cells: pd.Series, column: Column, what: str) -> np.ndarray:
 
 def refusal(what: str, cell: object, column: Column) -> InputError:
     """Returns the sentence for what a column cannot be."""
-    shown = plain(cell)
     return InputError(
-        f"{what} is {reprlib.repr(cell if shown is None else shown)}; expected "
-        f"{column.expected}, one of these for each row, or a function."
+        f"{what} is {quoted(cell)}; expected {column.expected}, one of these for each row, or a "
+        f"function."
     )
 
 
