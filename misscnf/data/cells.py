@@ -177,14 +177,11 @@ def distinct_labels(cells: pd.Series, name: str) -> list[Label]:
     """Returns the distinct observed values as levels: sorted, or in a Categorical's own order."""
     seen = observed_cells(cells)
     if isinstance(seen.dtype, pd.CategoricalDtype):
-        present = set(np.flatnonzero(np.bincount(seen.cat.codes, minlength=1)).tolist())
-        cats = seen.dtype.categories
-        return [_level(cats[code], name) for code in sorted(present)]
-    found: dict[Label, None] = {}
-    for cell in seen if seen.dtype == object else seen.unique().tolist():
-        found[_level(cell, name)] = None
-    kinds = {isinstance(label, str) for label in found}
-    if len(kinds) > 1:
+        categories = seen.dtype.categories
+        return [_level(categories[code], name) for code in np.unique(seen.cat.codes)]
+    distinct = seen if seen.dtype == object else seen.unique().tolist()
+    found = dict.fromkeys(_level(cell, name) for cell in distinct)
+    if len({isinstance(label, str) for label in found}) > 1:
         read_numbers(cells, name)  # names the first cell that is not a number
     return sorted(found)
 
@@ -230,10 +227,9 @@ def dtype_from_dict(entry: Mapping[str, Any]) -> Dtype:
         return pd.CategoricalDtype(categories, ordered=entry["ordered"])
     if name == "string" and "storage" in entry:
         return _text_dtype(entry["storage"], entry["missing"])
-    if entry.get("arrow") and name == "string[pyarrow]":
-        return pd.ArrowDtype(pa.string())
-    if entry.get("arrow") and name == "large_string[pyarrow]":
-        return pd.ArrowDtype(pa.large_string())
+    texts = {"string[pyarrow]": pa.string, "large_string[pyarrow]": pa.large_string}
+    if entry.get("arrow") and name in texts:
+        return pd.ArrowDtype(texts[name]())
     try:
         return pd.api.types.pandas_dtype(name)
     except (TypeError, NotImplementedError) as error:
@@ -322,11 +318,7 @@ def _whole(numbers: np.ndarray, dtype: Dtype, name: str, low: float, high: float
     rounded = np.rint(numbers)
     cut = int(np.count_nonzero((rounded < least) | (rounded > most)))
     if cut:
-        logger.warning(
-            "Column %r: %d values do not fit its dtype %s and were cut off at its ends.",
-            name,
-            cut,
-            dtype,
-        )
+        sentence = "Column %r: %d values do not fit its dtype %s and were cut off at its ends."
+        logger.warning(sentence, name, cut, dtype)
     least, most = max(least, np.floor(low) + 1.0), min(most, np.ceil(high) - 1.0)
     return np.clip(rounded, least, most).astype(info.dtype)

@@ -156,7 +156,7 @@ class MissCNF(QueryMixin, BaseEstimator):
             raise InputError(
                 "the table has one row (n_samples=1), where nothing varies; give at least two."
             )
-        table = IncompleteTable.read(source, graph.nodes, kinds=self.kinds)
+        table = IncompleteTable.read(source, graph.nodes, kinds=self.kinds, rules=settings.kinds)
         kinds = table.schema.describe()
         if table is not df and self.progress is not False:
             logger.info("The kinds of the columns:\n%s", kinds.to_string(index=False))
