@@ -17,6 +17,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -295,9 +296,9 @@ def _checked_edge(edge: Any) -> Edge:  # noqa: ANN401 - anything may come in, th
 
 
 def _refuse_duplicates(names: Sequence[object], where: str) -> None:
-    again = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if again is not None:
-        raise InputError(f"the name {again!r} appears twice {where}; names must be unique.")
+    again = [name for name, count in Counter(names).items() if count > 1]
+    if again:
+        raise InputError(f"the name {again[0]!r} appears twice {where}; names must be unique.")
 
 
 def _read_path_or_text(source: str | os.PathLike[str]) -> tuple[list[str], list[Edge]]:

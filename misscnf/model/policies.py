@@ -18,16 +18,17 @@ own. It must not have a cycle: a policy cannot read what lies downstream of its 
 
 from __future__ import annotations
 
-import heapq
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+import networkx as nx
 from torch import Tensor
 
 from misscnf.errors import InputError
 from misscnf.graph import CausalGraph
+from misscnf.graph.dag import topological_order
 
 __all__ = [
     "Policy",
@@ -131,25 +132,19 @@ Intervention = Policy | Tensor | Callable[[Tensor], Tensor]
 
 def as_policies(interventions: Mapping[int, Intervention] | None) -> dict[int, Policy]:
     """Returns interventions by node as policies."""
-    policies: dict[int, Policy] = {}
-    for node, given in (interventions or {}).items():
-        if isinstance(given, Policy):
-            policies[node] = given
-        else:
+    policies = dict(interventions or {})
+    for node, given in policies.items():
+        if not isinstance(given, Policy):
             policies[node] = Hold(given) if isinstance(given, Tensor) else Rule(given, (node,))
-    return policies
+    return policies  # type: ignore[return-value]
 
 
 def dependencies(graph: CausalGraph, policies: Mapping[int, Policy]) -> list[set[int]]:
     """Returns for each node what it depends on directly in the intervened world."""
-    parents = []
-    for i, causes in enumerate(graph.parents):
-        policy = policies.get(i)
-        if policy is None:
-            parents.append(set(causes))
-        else:
-            natural = set(causes) if i in policy.reads else set()
-            parents.append(natural | set(policy.reads) - {i})
+    parents = [set(causes) for causes in graph.parents]
+    for i, policy in policies.items():
+        natural = parents[i] if i in policy.reads else set()
+        parents[i] = natural | set(policy.reads) - {i}
     return parents
 
 
@@ -174,33 +169,20 @@ def sweep_order(graph: CausalGraph, policies: Mapping[int, Policy]) -> Sequence[
     parents = dependencies(graph, policies)
     if all(not causes or max(causes) < i for i, causes in enumerate(parents)):
         return range(len(graph))
-    waiting = [len(causes) for causes in parents]
-    effects: list[list[int]] = [[] for _ in parents]
-    for i, causes in enumerate(parents):
-        for j in causes:
-            effects[j].append(i)
-    ready = [i for i, count in enumerate(waiting) if not count]
-    order: list[int] = []
-    while ready:
-        order.append(heapq.heappop(ready))
-        for i in effects[order[-1]]:
-            waiting[i] -= 1
-            if not waiting[i]:
-                heapq.heappush(ready, i)
-    if len(order) < len(graph):
-        raise _refusal(graph, policies)
-    return order
+    try:
+        return topological_order(parents)
+    except nx.NetworkXUnfeasible:
+        raise _refusal(graph, policies) from None
 
 
 def _refusal(graph: CausalGraph, policies: Mapping[int, Policy]) -> InputError:
     """Says which policy reads what it must not."""
     names = graph.nodes
-    without_rules = dependencies(graph, policies)
+    without_rules = [set(causes) for causes in graph.parents]
     for i, policy in policies.items():
-        without_rules[i] -= set(policy.reads)
-        without_rules[i] |= set(graph.parents[i]) if i in policy.reads else set()
+        without_rules[i] = without_rules[i] if i in policy.reads else set()
     for i, policy in policies.items():
-        below = _reached(without_rules, [i]) - {i}
+        below = _reached(without_rules, i) - {i}
         for j in policy.reads:
             if j in below:
                 return InputError(
@@ -209,20 +191,16 @@ def _refusal(graph: CausalGraph, policies: Mapping[int, Policy]) -> InputError:
                     f"{names[i]!r} does not lead to."
                 )
     everything = dependencies(graph, policies)
-    circle = [i for i in policies if policies[i].reads and _in_circle(everything, i)]
+    circle = [i for i in policies if _reached(everything, i) & everything[i]]
     listed = " and ".join(repr(names[i]) for i in circle)
     return InputError(
         f"the rules for {listed} read one another in a circle; let one of them read less."
     )
 
 
-def _in_circle(parents: Sequence[set[int]], node: int) -> bool:
-    return bool(_reached(parents, [node]) & parents[node])
-
-
-def _reached(parents: Sequence[set[int]], nodes: Iterable[int]) -> set[int]:
-    """Returns nodes and all that descends from them, whatever their order."""
-    reached, before = set(nodes), -1
+def _reached(parents: Sequence[set[int]], node: int) -> set[int]:
+    """Returns a node and all that descends from it, whatever their order."""
+    reached, before = {node}, 0
     while before < len(reached):
         before = len(reached)
         reached |= {i for i, causes in enumerate(parents) if causes & reached}

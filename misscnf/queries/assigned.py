@@ -39,11 +39,11 @@ def _as_cells(value: object, rows: int, column: Column, what: str) -> pd.Series:
     if not pd.api.types.is_list_like(value) or isinstance(value, Mapping | set | frozenset):
         single = value.item() if isinstance(value, np.ndarray) else value
         return pd.Series([single], dtype=None if _is_number(single) else object)
-    if not isinstance(value, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
+    if isinstance(value, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
+        shape: tuple[int, ...] = (len(value),)
+    else:
         shape = np.shape(np.asarray(value, dtype=object))
         value = value if isinstance(value, np.ndarray) else list(value)  # type: ignore[call-overload]
-    else:
-        shape = (len(value),)
     if shape != (rows,):
         raise InputError(
             f"{what} has shape {shape}; expected {column.expected}, or one for each of the {rows} "
