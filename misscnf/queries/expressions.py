@@ -209,9 +209,7 @@ def _check_node(node: ast.AST, text: str, *, top: bool) -> None:
             listed = isinstance(right, ast.Tuple | ast.List)
             if isinstance(operator, ast.In | ast.NotIn) and not listed:
                 raise InputError(f"{_shown(text)}: after `in`, list values: ('II', 'III').")
-    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float | str):
-        pass
-    else:
+    elif not (isinstance(node, ast.Constant) and isinstance(node.value, int | float | str)):
         inner = (ast.Name, ast.Load, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.IfExp)
         lists = (ast.Tuple, ast.List, ast.In, ast.NotIn)
         if not isinstance(node, (*inner, *lists, *_OPERATORS)):

@@ -132,7 +132,9 @@ class _Reader:
 
     def cells(self, reads: Sequence[int], inputs: Sequence[Tensor]) -> list[pd.Series]:
         """Returns what is read in the user's cells, (rows,) each."""
-        flat = [x.detach().cpu().double().numpy().ravel() for x in torch.broadcast_tensors(*inputs)]
+        flat = [
+            x.detach().cpu().double().numpy().ravel() for x in torch.broadcast_tensors(*inputs)
+        ]
         return [self.schema.columns[j].natural(x) for j, x in zip(reads, flat, strict=True)]
 
     def rule(self, rule: object) -> tuple[tuple[int, ...], Callable[[list[pd.Series]], Any]]:

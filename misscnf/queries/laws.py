@@ -166,7 +166,8 @@ class _Chances:
     def log_prob(self, x: np.ndarray) -> np.ndarray:
         """Returns the log-probability of values, (n,)."""
         if self.no_density:
-            raise InputError(f"{self.no_density}; leave it out, or draw it from a density.")
+            ask = "leave the column out, or draw it from a density"
+            raise InputError(f"{self.no_density}; {ask}.")
         same = np.rint(x)[:, None] == self.values
         with np.errstate(divide="ignore"):
             return np.log((same * self.chances).sum(-1))
