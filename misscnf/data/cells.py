@@ -27,29 +27,10 @@ from pandas.api.types import is_float_dtype, is_integer_dtype, is_object_dtype
 
 from misscnf.errors import InputError
 
-__all__ = [
-    "Label",
-    "plain",
-    "quoted",
-    "read_numbers",
-    "observed_cells",
-    "distinct_labels",
-    "is_text",
-    "mostly_numbers_as_text",
-    "refuse_dates",
-    "row_label",
-    "listed",
-    "Dtype",
-    "FLOAT",
-    "OBJECT",
-    "dtype_to_dict",
-    "dtype_from_dict",
-    "is_whole",
-    "can_hold_numbers",
-    "can_hold_labels",
-    "restorable",
-    "number_series",
-]
+__all__ = ["Label", "plain", "quoted", "read_numbers", "observed_cells", "distinct_labels"]
+__all__ += ["is_text", "mostly_numbers_as_text", "refuse_dates", "row_label", "listed", "Dtype"]
+__all__ += ["FLOAT", "OBJECT", "dtype_to_dict", "dtype_from_dict", "is_whole", "can_hold_numbers"]
+__all__ += ["can_hold_labels", "restorable", "number_series"]
 
 logger = logging.getLogger("misscnf")
 

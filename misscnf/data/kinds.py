@@ -59,18 +59,8 @@ from misscnf.data.files import read_table
 from misscnf.data.scales import Link, Unit
 from misscnf.errors import InputError
 
-__all__ = [
-    "Kinds",
-    "KindRules",
-    "Request",
-    "REQUESTS",
-    "read_requests",
-    "Note",
-    "choose_column",
-    "choose_columns",
-    "table_of_kinds",
-    "describe",
-]
+__all__ = ["Kinds", "KindRules", "Request", "REQUESTS", "read_requests", "Note", "choose_column"]
+__all__ += ["choose_columns", "table_of_kinds", "describe"]
 
 logger = logging.getLogger("misscnf")
 

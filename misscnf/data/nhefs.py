@@ -22,26 +22,10 @@ from misscnf.graph import CausalGraph
 
 __all__ = ["load_nhefs", "nhefs_graph", "hide_more", "PUBLISHED", "TREATMENT", "OUTCOME"]
 
-CONFOUNDERS = (
-    "sex",
-    "race",
-    "age",
-    "education",
-    "smokeyrs",
-    "smokeintensity",
-    "exercise",
-    "active",
-    "wt71",
-)
+CONFOUNDERS = tuple("sex race age education smokeyrs smokeintensity exercise active wt71".split())
 TREATMENT, OUTCOME = "qsmk", "wt82_71"
-LEVELS = {
-    "sex": ["0", "1"],
-    "race": ["0", "1"],
-    "education": ["1", "2", "3", "4", "5"],
-    "exercise": ["0", "1", "2"],
-    "active": ["0", "1", "2"],
-}
-"""The columns with levels, and these in their order."""
+LEVELS = {"sex": "01", "race": "01", "education": "12345", "exercise": "012", "active": "012"}
+"""The columns with levels, a digit each, in their order."""
 PUBLISHED = {"estimate": 3.5, "lower": 2.6, "upper": 4.5, "units": "kg"}
 """The g-formula over all 1629 rows (chapter 13): 3.5 kg, 95 % interval 2.6 to 4.5."""
 
@@ -50,7 +34,7 @@ def load_nhefs() -> pd.DataFrame:
     """Returns the eleven columns of the question, 1629 rows."""
     with files("misscnf.data").joinpath("nhefs.csv").open(encoding="utf-8") as file:
         table = pd.read_csv(file, dtype=dict.fromkeys(LEVELS, str))
-    codes = {name: pd.CategoricalDtype(levels, ordered=True) for name, levels in LEVELS.items()}
+    codes = {name: pd.CategoricalDtype(list(LEVELS[name]), ordered=True) for name in LEVELS}
     return table.astype(codes)
 
 

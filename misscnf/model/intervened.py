@@ -57,13 +57,7 @@ def worlds(
     """Yields parts that together hold each row once, in each of which the same rules are settled.
 
     What a row shows of a node with a value or a rule is left out: it is of another world. What it
-    shows of a node with a draw counts as drawn.
-
-    Arguments:
-        model: The structural model.
-        policies: The policies by node.
-        values: (N, d) with finite numbers in the holes.
-        observed: (N, d)
+    shows of a node with a draw counts as drawn. Rows are (N, d), with finite numbers in the holes.
     """
     values, observed = values.clone(), observed.clone()
     rules = []
@@ -171,14 +165,7 @@ def _unused(name: str, taken: Sequence[str]) -> str:
 
 
 class _Written(Mechanism):
-    """What stands at a variable of the intervened model; it works rules out itself.
-
-    Arguments:
-        domain: What the values can be.
-        writing: How values are worked out.
-        variable: Whose mechanism it is.
-        parents: The variables that it gets, in their order.
-    """
+    """What stands at a variable of the intervened model; it works rules out from its parents."""
 
     def __init__(
         self, domain: Domain, writing: _Writing, variable: int, parents: list[int]

@@ -30,18 +30,8 @@ from misscnf.errors import InputError
 from misscnf.graph import CausalGraph
 from misscnf.graph.dag import topological_order
 
-__all__ = [
-    "Policy",
-    "Hold",
-    "Rule",
-    "Chance",
-    "Law",
-    "Intervention",
-    "as_policies",
-    "dependencies",
-    "needed_for",
-    "sweep_order",
-]
+__all__ = ["Policy", "Hold", "Rule", "Chance", "Law", "Intervention", "as_policies"]
+__all__ += ["dependencies", "needed_for", "sweep_order"]
 
 
 class Policy(ABC):

@@ -26,16 +26,8 @@ __all__ = ["Question"]
 class Question:
     """One outcome under several arms, within a group; asked of the fit and of its replicates.
 
-    Arguments:
-        graph: The causal graph.
-        schema: The units of the columns.
-        outcome: The column.
-        arms: The interventions of each arm.
-        where: The group, or None.
-        taken: What the units of the group take by themselves, or None.
-        event: The level whose risk is compared.
-        seed: Where the randomness of draws starts; the same for all arms.
-        fewest: Units of a group below which its answer has a note.
+    The units of the group take by themselves what is `taken`, `event` is the level whose risk is
+    compared, all arms draw from the same `seed`, and groups with units below `fewest` get a note.
     """
 
     def __init__(

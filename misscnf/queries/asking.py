@@ -51,11 +51,9 @@ class Asked:
     _natural: Tensor | None = None
 
     def natural(self, noise: Tensor, seed: int) -> Tensor:
-        """Returns what units are without intervention; kept, since every question asks for it.
+        """Returns what units, with noise (n, noise_width) by this seed, are without intervention.
 
-        Arguments:
-            noise: (n, noise_width), the units.
-            seed: The one that their noise came from.
+        It is kept, since every question asks for it.
         """
         if self._natural is None or self._key != (seed, len(noise)):
             self._key, self._natural = (seed, len(noise)), self.model.generate(noise)

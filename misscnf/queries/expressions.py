@@ -85,11 +85,7 @@ _CALLS = {
     "max": _Call(2, 20, lambda *sides: reduce(np.maximum, sides)),
     "abs": _Call(1, 1, np.abs),
     "round": _Call(1, 2, lambda x, digits=0.0: np.round(x, int(digits))),
-    "exp": _Call(1, 1, np.exp),
-    "log": _Call(1, 1, np.log),
-    "sqrt": _Call(1, 1, np.sqrt),
-    "floor": _Call(1, 1, np.floor),
-    "ceil": _Call(1, 1, np.ceil),
+    **{name: _Call(1, 1, getattr(np, name)) for name in ("exp", "log", "sqrt", "floor", "ceil")},
     "clip": _Call(3, 3, lambda x, low, high: np.minimum(np.maximum(x, low), high)),
     "where": _Call(3, 3, _where),
     "bernoulli": _Call(1, 1, lambda p: p, draws=True),
@@ -101,13 +97,7 @@ _CALLS = {
 
 
 class Expression:
-    """A text of the language, parsed.
-
-    Arguments:
-        text: The text.
-        tree: What Python's parser makes of it.
-        names: The column that each name in the tree stands for.
-    """
+    """A text of the language, as a tree in which names stand for columns."""
 
     def __init__(self, text: str, tree: ast.expr, names: Mapping[str, str]) -> None:
         self.text, self.tree, self.names = text, tree, dict(names)

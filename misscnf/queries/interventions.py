@@ -45,11 +45,7 @@ Do = Mapping[str, Any]
 
 
 def read_policies(
-    do: Do | None,
-    graph: CausalGraph,
-    schema: Schema,
-    shape: int | tuple[int, ...],
-    seed: int = 0,
+    do: Do | None, graph: CausalGraph, schema: Schema, shape: int | tuple[int, ...], seed: int = 0
 ) -> dict[int, Policy]:
     """Turns interventions in the user's units into policies by node.
 

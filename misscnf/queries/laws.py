@@ -67,12 +67,7 @@ def call_of(function: Callable[..., Any]) -> str:
 
 
 class DrawnLaw:
-    """The law of a `Draw`, over the model's values.
-
-    Arguments:
-        column: The column that is drawn.
-        law_at: Says the law from the values of what it reads, (...) each.
-    """
+    """The law of a `Draw`, over the model's values; `law_at` says it from what it reads."""
 
     def __init__(self, column: Column, law_at: Callable[[Sequence[Tensor]], Any]) -> None:
         self.column, self.law_at = column, law_at

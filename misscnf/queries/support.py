@@ -90,16 +90,9 @@ def measure_support(
     rules: SupportRules,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Returns how far the draws of a question leave what the rows reveal of each family.
+    """Returns how far draws under policies leave what the rows of a fit reveal of each family.
 
-    Arguments:
-        model: The fitted model, in its own units.
-        table: The rows it was fitted to.
-        policies: The interventions of the question, by node.
-        nodes: The families that the question leans on.
-        question: Its words, for the sentences.
-        rules: What is usual, and what is worth saying.
-        seed: Where randomness starts.
+    `nodes` are those whose families the question leans on, `question` its words.
     """
     generator = derive_generator(seed, "support")
     noise = normal_numbers((rules.draws, model.noise_width), generator, table.values)
@@ -152,12 +145,9 @@ def _share_outside(revealed: np.ndarray, drawn: np.ndarray, share: float) -> flo
 
 
 def region_shares(regions: pd.DataFrame, schema: Schema, completed: Tensor) -> list[float]:
-    """Returns the share of completed rows in each region, NaN where a column is not the model's.
+    """Returns the share of completed rows (n, d) in each region of a report.
 
-    Arguments:
-        regions: The regions of a report.
-        schema: The kinds and units of the columns.
-        completed: (n, d) rows drawn from the model's posterior.
+    It is NaN where a region is of a column that is not the model's.
     """
     raw = schema.decode(completed.numpy()).T
     known = dict(zip(schema.nodes, zip(schema.columns, raw, strict=True), strict=True))

@@ -11,14 +11,7 @@ import numpy as np
 import pandas as pd
 
 from misscnf.data import domains
-from misscnf.data.cells import (
-    FLOAT,
-    OBJECT,
-    Dtype,
-    can_hold_numbers,
-    number_series,
-    read_numbers,
-)
+from misscnf.data.cells import FLOAT, OBJECT, Dtype, can_hold_numbers, number_series, read_numbers
 from misscnf.data.codecs.base import Column
 from misscnf.data.codecs.continuous import refuse_constant
 from misscnf.data.domains import Domain
