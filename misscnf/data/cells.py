@@ -263,15 +263,7 @@ def can_hold_labels(dtype: Dtype, labels: Sequence[Label]) -> bool:
 def number_series(
     numbers: np.ndarray, dtype: Dtype, name: str, *, low: float, high: float
 ) -> pd.Series:
-    """Returns numbers (N,) in a dtype that holds them, inside an open interval.
-
-    Arguments:
-        numbers: The numbers.
-        dtype: A dtype that `can_hold_numbers`.
-        name: The column's name.
-        low: No number is at or below this.
-        high: No number is at or above this.
-    """
+    """Returns numbers (N,) in a dtype that `can_hold_numbers`, inside the interval (low, high)."""
     if is_whole(dtype):
         return pd.Series(_whole(numbers, dtype, name, low, high), dtype=dtype, name=name)
     if is_object_dtype(dtype):

@@ -380,30 +380,16 @@ def _infer_numbers(cells: pd.Series, name: str, rules: KindRules) -> _Choice:
         levels, times = distinct_labels(cells, name), len(seen) // len(distinct)
         why = f"{len(distinct)} distinct whole numbers, each {times} times on average"
         return _Choice(Levels.learn(name, "ordinal", levels, cells), why)
-    if whole and _looks_like_counts(seen, distinct, rules):
-        why = f"whole numbers from {distinct[0]:g}, half of them up to {np.median(seen):g}"
+    low, high, middle = distinct[0], distinct[-1], np.median(seen)
+    repeated = len(seen) >= rules.cells_a_count * len(distinct)
+    if whole and not few and 0 <= low <= 1 and middle <= rules.typical_count and repeated:
+        why = f"whole numbers from {low:g}, half of them up to {middle:g}"
         return _Choice(Count.learn(name, seen, cells.dtype), why)
-    column = Continuous.learn(name, seen, dtype=cells.dtype)
+    taken = f"too few cells ({len(seen)}) to call them levels" if few else "taken as continuous"
+    why = f"{len(distinct)} distinct whole numbers from {low:g} to {high:g}, {taken}"
     offer = _offer(name, seen) if len(seen) >= rules.enough else ""
-    return _Choice(column, _why_continuous(seen, distinct, whole=whole, few=few), offer)
-
-
-def _looks_like_counts(seen: np.ndarray, distinct: np.ndarray, rules: KindRules) -> bool:
-    return bool(
-        len(distinct) > rules.most_ordinal
-        and 0 <= distinct[0] <= 1
-        and np.median(seen) <= rules.typical_count
-        and len(seen) >= rules.cells_a_count * len(distinct)
-    )
-
-
-def _why_continuous(seen: np.ndarray, distinct: np.ndarray, *, whole: bool, few: bool) -> str:
-    if not whole:
-        return "numbers with fractions"
-    span = f"{len(distinct)} distinct whole numbers from {distinct[0]:g} to {distinct[-1]:g}"
-    if few:
-        return f"{span}, too few cells ({len(seen)}) to call them levels"
-    return f"{span}, taken as continuous"
+    column = Continuous.learn(name, seen, dtype=cells.dtype)
+    return _Choice(column, why if whole else "numbers with fractions", offer)
 
 
 # ----------------------------------------------------------------------------------- offered

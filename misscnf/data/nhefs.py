@@ -22,7 +22,17 @@ from misscnf.graph import CausalGraph
 
 __all__ = ["load_nhefs", "nhefs_graph", "hide_more", "PUBLISHED", "TREATMENT", "OUTCOME"]
 
-CONFOUNDERS = tuple("sex race age education smokeyrs smokeintensity exercise active wt71".split())
+CONFOUNDERS = (
+    "sex",
+    "race",
+    "age",
+    "education",
+    "smokeyrs",
+    "smokeintensity",
+    "exercise",
+    "active",
+    "wt71",
+)
 TREATMENT, OUTCOME = "qsmk", "wt82_71"
 LEVELS = {"sex": "01", "race": "01", "education": "12345", "exercise": "012", "active": "012"}
 """The columns with levels, a digit each, in their order."""
@@ -40,8 +50,8 @@ def load_nhefs() -> pd.DataFrame:
 
 def nhefs_graph() -> CausalGraph:
     """Returns the graph of the question."""
-    edges = list(itertools.combinations((*CONFOUNDERS, TREATMENT, OUTCOME), 2))
-    return CausalGraph.from_edges(edges, nodes=[*CONFOUNDERS, TREATMENT, OUTCOME])
+    nodes = (*CONFOUNDERS, TREATMENT, OUTCOME)
+    return CausalGraph.from_edges(itertools.combinations(nodes, 2), nodes)
 
 
 def hide_more(df: pd.DataFrame, share: float, seed: int) -> pd.DataFrame:

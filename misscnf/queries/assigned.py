@@ -21,13 +21,9 @@ __all__ = ["assigned", "refusal"]
 
 
 def assigned(value: object, rows: int, column: Column, what: str) -> np.ndarray:
-    """Returns what is assigned in the model's units, (1,) or (rows,).
+    """Returns one value, or one a row, in the model's units, (1,) or (rows,).
 
-    Arguments:
-        value: One value, or one a row.
-        rows: How many rows there are.
-        column: The column.
-        what: What it is, for sentences.
+    Sentences call it `what`.
     """
     return column.encode(_read_cells(_as_cells(value, rows, column, what), column, what))
 

@@ -129,16 +129,10 @@ def contrast(
     notes: tuple[str, ...] = (),
     group: str | None = None,
 ) -> Effect:
-    """Compares the outcomes of two arms that share their noise.
+    """Compares an outcome, (n,) in the model's values, in two arms that share their noise.
 
-    Arguments:
-        column: The codec of the outcome.
-        do: The first arm's interventions.
-        versus: The second arm's.
-        arms: The model's values of the outcome in each, (n,).
-        event: The level whose risk is compared; a binary column's higher one by default.
-        notes: What to know before believing it.
-        group: Of which group the units are, in words; None for all.
+    The risk of the event is compared where the outcome has levels, a binary column's higher one by
+    default. Notes and the group are passed on to the answer.
     """
     common: dict[str, Any] = {
         "outcome": column.name,
@@ -168,13 +162,7 @@ def contrast(
 
 
 def with_intervals(effect: Effect, replicated: Sequence[Effect], level: float) -> Effect:
-    """Returns an effect with intervals for the sampling error of the fit.
-
-    Arguments:
-        effect: The effect by the fit.
-        replicated: The same by each replicate of the fit.
-        level: How often such intervals should hold the truth.
-    """
+    """Returns an effect with intervals for the sampling error, from those by replicates."""
     found: dict[str, Any] = {"level": level, "replicates": len(replicated)}
     if effect.estimate is not None:
         spread = [answer.estimate for answer in replicated]

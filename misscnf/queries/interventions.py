@@ -49,12 +49,7 @@ def read_policies(
 ) -> dict[int, Policy]:
     """Turns interventions in the user's units into policies by node.
 
-    Arguments:
-        do: The interventions.
-        graph: The causal graph.
-        schema: The units.
-        shape: How many rows they apply to; (draws, rows) where each row is drawn several times.
-        seed: Where the randomness of draws starts.
+    Their shape is the number of rows, or (draws, rows) where each row is drawn several times.
     """
     if do is not None and not isinstance(do, Mapping):
         raise InputError(f"interventions are {{column: value}}; got {type(do).__name__}.")
