@@ -87,8 +87,10 @@ def _changed(settings: T, given: Mapping[str, object], prefix: str) -> T:
         within = {key: v for key, v in given.items() if key.startswith(f"{name}.")}
         if name in given:
             asked = given[name]
-            group = dataclasses.is_dataclass(value) and isinstance(asked, Mapping)
-            new[field] = change(value, asked) if group else _coerce(asked, hint, name)
+            if dataclasses.is_dataclass(value) and isinstance(asked, Mapping):
+                new[field] = change(value, asked)
+            else:
+                new[field] = _coerce(asked, hint, name)
         elif within:
             new[field] = _changed(value, within, f"{name}.")
     return dataclasses.replace(settings, **new) if new else settings  # type: ignore[type-var]

@@ -145,12 +145,9 @@ class CausalGraph:
         if name in self._positions:
             return self._positions[name]
         close = difflib.get_close_matches(str(name), self.nodes)
-        known = ", ".join(self.nodes[:12]) + ", …" * (len(self) > 12)
-        hint = (
-            f"did you mean {' or '.join(map(repr, close))}?"
-            if close
-            else f"its nodes are {known}."
-        )
+        hint = f"did you mean {' or '.join(map(repr, close))}?"
+        if not close:
+            hint = f"its nodes are {', '.join(self.nodes[:12])}{', …' * (len(self) > 12)}."
         raise InputError(f"the graph has no node {name!r}; {hint}")
 
     def parents_of(self, name: str) -> tuple[str, ...]:

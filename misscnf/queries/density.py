@@ -45,11 +45,9 @@ def row_densities(
     for row in never.tolist():
         reasons[row] = table.explain(row, free) or _explain_zero(model, table, policies, row)
     if len(never):
-        logger.warning(
-            "%d rows have probability zero, and a log-density of −∞; log_prob(..., quality=True) "
-            "says why.",
-            len(never),
-        )
+        ask = "log_prob(..., quality=True) says why"
+        sentence = "%d rows have probability zero, and a log-density of −∞; %s."
+        logger.warning(sentence, len(never), ask)
     return pd.DataFrame({**columns, "reason": reasons}, index=table.index)
 
 

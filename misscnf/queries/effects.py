@@ -174,8 +174,8 @@ def with_intervals(effect: Effect, replicated: Sequence[Effect], level: float) -
             found[f"{name}_interval"] = (math.exp(ends[0]), math.exp(ends[1]))
     if effect.probabilities is not None:
         tables = [one.probabilities for one in replicated if one.probabilities is not None]
-        ends = pointwise(effect.probabilities, tables, "difference", level)
-        found["probabilities"] = effect.probabilities.assign(lower=ends[0], upper=ends[1])
+        lower, upper = pointwise(effect.probabilities, tables, "difference", level)
+        found["probabilities"] = effect.probabilities.assign(lower=lower, upper=upper)
     return replace(effect, **found)
 
 
