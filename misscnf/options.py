@@ -83,8 +83,7 @@ def _changed(settings: T, given: Mapping[str, object], prefix: str) -> T:
     """Applies all changes of a group at once: what it allows may hang on several of them."""
     new: dict[str, object] = {}
     for field, hint in _hints(type(settings)).items():
-        name = f"{prefix}{field}"
-        value = getattr(settings, field)
+        name, value = f"{prefix}{field}", getattr(settings, field)
         within = {key: v for key, v in given.items() if key.startswith(f"{name}.")}
         if name in given:
             asked = given[name]
@@ -155,9 +154,7 @@ def _no_such(name: str, names: Sequence[str]) -> str:
 
 def _coerce(value: object, hint: Any, name: str) -> object:  # noqa: ANN401 - an annotation
     """Returns a value as its annotation has it, or refuses it by name."""
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type) and isinstance(value, Mapping):
-        return _from_dict(hint, value, f"{name}.")
-    found = _fit(value, hint)
+    found = _fit(value, hint, f"{name}.")
     if found is _Misfit:
         raise InputError(f"the setting {name!r} is {_expected(hint)}; got {value!r}.")
     return found
@@ -167,28 +164,23 @@ class _Misfit:
     """What `_fit` returns where a value is not of a type."""
 
 
-def _fit(value: object, hint: Any) -> object:  # noqa: ANN401 - an annotation
+def _fit(value: Any, hint: Any, prefix: str = "") -> object:  # noqa: ANN401 - an annotation
     """Returns a value as a type has it, or `_Misfit`."""
     origin, parts = get_origin(hint), get_args(hint)
-    if origin is Literal:
-        return next((part for part in parts if _same(part, value)), _Misfit)
+    if origin is Literal:  # True is not 1
+        same = (part for part in parts if type(part) is type(value) and part == value)
+        return next(same, _Misfit)
     if origin in (Union, types.UnionType):
         return next((fit for part in parts if (fit := _fit(value, part)) is not _Misfit), _Misfit)
     if origin is tuple:
         return _fit_tuple(value, parts)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
-        return _from_dict(hint, value, "")
+        return _from_dict(hint, value, prefix)
     if hint in (int, float):
-        return _fit_number(value, hint)
-    if hint is Any:
-        return value
-    return value if isinstance(value, origin or hint) else _Misfit
-
-
-def _fit_number(value: Any, hint: type[int] | type[float]) -> object:  # noqa: ANN401
-    kind = numbers.Integral if hint is int else numbers.Real
-    fits = isinstance(value, kind) and not isinstance(value, bool)
-    return hint(value) if fits else _Misfit
+        kind = numbers.Integral if hint is int else numbers.Real
+        fits = isinstance(value, kind) and not isinstance(value, bool)
+        return hint(value) if fits else _Misfit
+    return value if hint is Any or isinstance(value, origin or hint) else _Misfit
 
 
 def _fit_tuple(value: object, parts: tuple[Any, ...]) -> object:
@@ -198,10 +190,6 @@ def _fit_tuple(value: object, parts: tuple[Any, ...]) -> object:
         parts = (parts[0],) * len(value)
     fits = [_fit(one, part) for one, part in zip(value, parts, strict=False)]
     return _Misfit if len(parts) != len(value) or _Misfit in fits else tuple(fits)
-
-
-def _same(part: object, value: object) -> bool:
-    return type(part) is type(value) and part == value
 
 
 def _expected(hint: Any) -> str:  # noqa: ANN401 - an annotation

@@ -27,28 +27,10 @@ from pandas.api.types import is_float_dtype, is_integer_dtype, is_object_dtype
 
 from misscnf.errors import InputError
 
-__all__ = [
-    "Label",
-    "plain",
-    "read_numbers",
-    "observed_cells",
-    "distinct_labels",
-    "is_text",
-    "mostly_numbers_as_text",
-    "refuse_dates",
-    "row_label",
-    "listed",
-    "Dtype",
-    "FLOAT",
-    "OBJECT",
-    "dtype_to_dict",
-    "dtype_from_dict",
-    "is_whole",
-    "can_hold_numbers",
-    "can_hold_labels",
-    "restorable",
-    "number_series",
-]
+__all__ = ["Label", "plain", "quoted", "read_numbers", "observed_cells", "distinct_labels"]
+__all__ += ["is_text", "mostly_numbers_as_text", "refuse_dates", "row_label", "listed", "Dtype"]
+__all__ += ["FLOAT", "OBJECT", "dtype_to_dict", "dtype_from_dict", "is_whole", "can_hold_numbers"]
+__all__ += ["can_hold_labels", "restorable", "number_series"]
 
 logger = logging.getLogger("misscnf")
 
@@ -67,6 +49,12 @@ def plain(cell: object) -> Label | None:
     if isinstance(cell, numbers.Real | Decimal):
         return float(cell)
     return None
+
+
+def quoted(cell: object) -> str:
+    """Returns a cell as sentences show it, np.int64(3) as 3."""
+    label = plain(cell)
+    return reprlib.repr(cell if label is None else label)
 
 
 def listed(names: Iterable[object], most: int = 8) -> str:
@@ -170,14 +158,11 @@ def distinct_labels(cells: pd.Series, name: str) -> list[Label]:
     """Returns the distinct observed values as levels: sorted, or in a Categorical's own order."""
     seen = observed_cells(cells)
     if isinstance(seen.dtype, pd.CategoricalDtype):
-        present = set(np.flatnonzero(np.bincount(seen.cat.codes, minlength=1)).tolist())
-        cats = seen.dtype.categories
-        return [_level(cats[code], name) for code in sorted(present)]
-    found: dict[Label, None] = {}
-    for cell in seen if seen.dtype == object else seen.unique().tolist():
-        found[_level(cell, name)] = None
-    kinds = {isinstance(label, str) for label in found}
-    if len(kinds) > 1:
+        categories = seen.dtype.categories
+        return [_level(categories[code], name) for code in np.unique(seen.cat.codes)]
+    distinct = seen if seen.dtype == object else seen.unique().tolist()
+    found = dict.fromkeys(_level(cell, name) for cell in distinct)
+    if len({isinstance(label, str) for label in found}) > 1:
         read_numbers(cells, name)  # names the first cell that is not a number
     return sorted(found)
 
@@ -223,10 +208,9 @@ def dtype_from_dict(entry: Mapping[str, Any]) -> Dtype:
         return pd.CategoricalDtype(categories, ordered=entry["ordered"])
     if name == "string" and "storage" in entry:
         return _text_dtype(entry["storage"], entry["missing"])
-    if entry.get("arrow") and name == "string[pyarrow]":
-        return pd.ArrowDtype(pa.string())
-    if entry.get("arrow") and name == "large_string[pyarrow]":
-        return pd.ArrowDtype(pa.large_string())
+    texts = {"string[pyarrow]": pa.string, "large_string[pyarrow]": pa.large_string}
+    if entry.get("arrow") and name in texts:
+        return pd.ArrowDtype(texts[name]())
     try:
         return pd.api.types.pandas_dtype(name)
     except (TypeError, NotImplementedError) as error:
@@ -279,15 +263,7 @@ def can_hold_labels(dtype: Dtype, labels: Sequence[Label]) -> bool:
 def number_series(
     numbers: np.ndarray, dtype: Dtype, name: str, *, low: float, high: float
 ) -> pd.Series:
-    """Returns numbers (N,) in a dtype that holds them, inside an open interval.
-
-    Arguments:
-        numbers: The numbers.
-        dtype: A dtype that `can_hold_numbers`.
-        name: The column's name.
-        low: No number is at or below this.
-        high: No number is at or above this.
-    """
+    """Returns numbers (N,) in a dtype that `can_hold_numbers`, inside the interval (low, high)."""
     if is_whole(dtype):
         return pd.Series(_whole(numbers, dtype, name, low, high), dtype=dtype, name=name)
     if is_object_dtype(dtype):
@@ -315,11 +291,7 @@ def _whole(numbers: np.ndarray, dtype: Dtype, name: str, low: float, high: float
     rounded = np.rint(numbers)
     cut = int(np.count_nonzero((rounded < least) | (rounded > most)))
     if cut:
-        logger.warning(
-            "Column %r: %d values do not fit its dtype %s and were cut off at its ends.",
-            name,
-            cut,
-            dtype,
-        )
+        sentence = "Column %r: %d values do not fit its dtype %s and were cut off at its ends."
+        logger.warning(sentence, name, cut, dtype)
     least, most = max(least, np.floor(low) + 1.0), min(most, np.ceil(high) - 1.0)
     return np.clip(rounded, least, most).astype(info.dtype)

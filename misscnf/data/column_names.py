@@ -27,14 +27,8 @@ import pandas as pd
 from misscnf.data.cells import listed, plain
 from misscnf.errors import InputError
 
-__all__ = [
-    "ArrayLike",
-    "CellTypeError",
-    "column_names",
-    "name_columns",
-    "refuse_width",
-    "locate_columns",
-]
+__all__ = ["ArrayLike", "CellTypeError", "column_names", "name_columns", "refuse_width"]
+__all__ += ["locate_columns"]
 
 logger = logging.getLogger("misscnf")
 

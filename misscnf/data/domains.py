@@ -80,15 +80,8 @@ class Domain(ABC):
 class Continuous(Domain, kind="continuous", discrete=False, plain=True):
     """A standardised number."""
 
-    @property
-    def states(self) -> None:
-        """Numbers have no end."""
-        return
-
-    @property
-    def features(self) -> int:
-        """The number itself."""
-        return 1
+    states = None
+    features = 1
 
     def encode(self, x: Tensor) -> Tensor:
         """Returns the number."""
@@ -107,7 +100,8 @@ class _Numbered(Domain):
     scale: float = 1.0
     """Its standard deviation."""
 
-    def _standardised(self, x: Tensor) -> Tensor:
+    def encode(self, x: Tensor) -> Tensor:
+        """Returns the code, standardised."""
         return ((x - self.location) / self.scale)[..., None]
 
 
@@ -115,59 +109,38 @@ class _Numbered(Domain):
 class Binary(_Numbered, kind="binary"):
     """Two levels, 0 and 1."""
 
-    @property
-    def states(self) -> int:
-        """Two."""
-        return 2
-
-    @property
-    def features(self) -> int:
-        """The code."""
-        return 1
-
-    def encode(self, x: Tensor) -> Tensor:
-        """Returns the code, standardised."""
-        return self._standardised(x)
+    states = 2
+    features = 1
 
 
 @dataclass(frozen=True)
-class Ordinal(_Numbered, kind="ordinal"):
+class _Levelled(Domain):
+    levels: int = 2
+    """How many there are."""
+
+    @property
+    def states(self) -> int:
+        """The number of levels."""
+        return self.levels
+
+    @property
+    def features(self) -> int:
+        """One fewer: one level is what the others are compared with."""
+        return self.levels - 1
+
+
+@dataclass(frozen=True)
+class Ordinal(_Levelled, _Numbered, kind="ordinal"):
     """Levels in an order."""
 
-    levels: int = 2
-    """How many there are."""
-
-    @property
-    def states(self) -> int:
-        """The number of levels."""
-        return self.levels
-
-    @property
-    def features(self) -> int:
-        """The code and an indicator for each level between the ends."""
-        return self.levels - 1
-
     def encode(self, x: Tensor) -> Tensor:
-        """Returns the code, standardised, and the indicators."""
-        return torch.cat([self._standardised(x), _indicators(x, self.levels - 1)], dim=-1)
+        """Returns the code, standardised, and the indicators of levels between the ends."""
+        return torch.cat([super().encode(x), _indicators(x, self.levels - 1)], dim=-1)
 
 
 @dataclass(frozen=True)
-class Categorical(Domain, kind="categorical"):
+class Categorical(_Levelled, kind="categorical"):
     """Levels without an order."""
-
-    levels: int = 2
-    """How many there are."""
-
-    @property
-    def states(self) -> int:
-        """The number of levels."""
-        return self.levels
-
-    @property
-    def features(self) -> int:
-        """An indicator for each level but the first."""
-        return self.levels - 1
 
     def encode(self, x: Tensor) -> Tensor:
         """Returns the indicators."""
@@ -181,10 +154,7 @@ class Count(_Numbered, kind="count"):
     has_zero: bool = False
     """Whether both zero and more are seen: zero may then be a state of its own."""
 
-    @property
-    def states(self) -> None:
-        """Counts have no end."""
-        return
+    states = None
 
     @property
     def features(self) -> int:
@@ -193,10 +163,8 @@ class Count(_Numbered, kind="count"):
 
     def encode(self, x: Tensor) -> Tensor:
         """Returns the count, standardised, and the indicator."""
-        number = self._standardised(x)
-        if not self.has_zero:
-            return number
-        return torch.cat([number, (x == 0).to(x)[..., None]], dim=-1)
+        number = super().encode(x)
+        return torch.cat([number, (x == 0).to(x)[..., None]], -1) if self.has_zero else number
 
 
 def _indicators(x: Tensor, end: int) -> Tensor:

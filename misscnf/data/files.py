@@ -107,11 +107,8 @@ def _read_text(path: Path, separator: str) -> pd.DataFrame:
         # Left to itself, pandas takes the first field of rows longer than the header for an
         # index. Here an empty last field is dropped, and a filled one raises the warning.
         frame = pd.read_csv(path, sep=separator, index_col=False, low_memory=False)
-    written = header.iloc[0].tolist()
-    frame.columns = pd.Index(
-        [name or renamed for name, renamed in zip(written, frame.columns, strict=True)]
-    )
-    return frame
+    pairs = zip(header.iloc[0], frame.columns, strict=True)
+    return frame.set_axis([name or renamed for name, renamed in pairs], axis=1)
 
 
 _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {

@@ -32,12 +32,13 @@ import math
 import os
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from misscnf.data.cells import (
     Label,
@@ -58,18 +59,8 @@ from misscnf.data.files import read_table
 from misscnf.data.scales import Link, Unit
 from misscnf.errors import InputError
 
-__all__ = [
-    "Kinds",
-    "KindRules",
-    "Request",
-    "REQUESTS",
-    "read_requests",
-    "Note",
-    "choose_column",
-    "choose_columns",
-    "table_of_kinds",
-    "describe",
-]
+__all__ = ["Kinds", "KindRules", "Request", "REQUESTS", "read_requests", "Note", "choose_column"]
+__all__ += ["choose_columns", "table_of_kinds", "describe"]
 
 logger = logging.getLogger("misscnf")
 
@@ -147,33 +138,27 @@ def read_requests(
     outside = [name for name in asked if name not in nodes]
     for name in outside:
         if name not in list(columns):
-            raise InputError(_unknown_column(name, nodes))
+            close = difflib.get_close_matches(str(name), nodes, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"the columns are {listed(nodes)}"
+            raise InputError(
+                f"kinds has an entry for {name!r}, which is not a column of the table ({hint})."
+            )
     if outside:
         logger.info("Kinds of columns not in the graph are ignored: %s.", listed(outside))
     return {name: _read_one(name, asked[name]) for name in asked if name in nodes}
 
 
-def _unknown_column(name: object, nodes: Sequence[str]) -> str:
-    close = difflib.get_close_matches(str(name), nodes, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"the columns are {listed(nodes)}"
-    return f"kinds has an entry for {name!r}, which is not a column of the table ({hint})."
-
-
 def _read_one(name: str, wanted: object) -> Request:
     if isinstance(wanted, str):
-        return _check(name, {"kind": wanted})
-    if isinstance(wanted, Mapping):
-        return _check(name, wanted)
-    if isinstance(wanted, Sequence | np.ndarray):
-        return _check(name, {"kind": "ordinal", "levels": wanted})
-    raise InputError(
-        f"the kind of {name!r} is {reprlib.repr(wanted)}; expected a name "
-        f"({', '.join(REQUESTS)}), a list of levels in their order, or "
-        f"{{'kind': ..., 'levels': [...]}}."
-    )
-
-
-def _check(name: str, wanted: Mapping[str, Any]) -> Request:
+        wanted = {"kind": wanted}
+    elif isinstance(wanted, Sequence | np.ndarray):
+        wanted = {"kind": "ordinal", "levels": wanted}
+    elif not isinstance(wanted, Mapping):
+        raise InputError(
+            f"the kind of {name!r} is {reprlib.repr(wanted)}; expected a name "
+            f"({', '.join(REQUESTS)}), a list of levels in their order, or "
+            f"{{'kind': ..., 'levels': [...]}}."
+        )
     kind = wanted.get("kind")
     if not isinstance(kind, str) or (kind not in REQUESTS and kind not in CODECS):
         close = difflib.get_close_matches(str(kind), REQUESTS, n=1)
@@ -214,10 +199,9 @@ def _levels(name: str, wanted: object) -> tuple[Label, ...] | None:
         )
     levels = [plain(level) for level in wanted]
     if None in levels:
-        odd = wanted[levels.index(None)]
+        odd = reprlib.repr(wanted[levels.index(None)])
         raise InputError(
-            f"the levels of {name!r} hold {reprlib.repr(odd)}; a level is text, a number, True or "
-            f"False."
+            f"the levels of {name!r} hold {odd}; a level is text, a number, True or False."
         )
     twice = [level for level in levels if levels.count(level) > 1]
     if twice:
@@ -240,26 +224,16 @@ def _read_file(path: Path) -> object:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise InputError(f"the kinds in {str(path)!r} cannot be read: {reason}.") from error
     try:
-        found = json.loads(text) if suffix == ".json" else _parse_yaml(text)
-    except ValueError as error:
+        found = json.loads(text) if suffix == ".json" else yaml.safe_load(text)
+    except (ValueError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{str(path)!r} cannot be read as {suffix}: {reason}") from error
     if not isinstance(found, dict):
-        raise InputError(
-            f"{str(path)!r} holds no kinds; expected lines such as `stage: ordinal`."
-            if suffix != ".json"
-            else f'{str(path)!r} holds no kinds; expected {{"stage": "ordinal"}} or the like.'
-        )
+        expected = "lines such as `stage: ordinal`"
+        if suffix == ".json":
+            expected = '{"stage": "ordinal"} or the like'
+        raise InputError(f"{str(path)!r} holds no kinds; expected {expected}.")
     return found
-
-
-def _parse_yaml(text: str) -> object:
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error
 
 
 @dataclass(frozen=True)
@@ -276,10 +250,6 @@ class Note:
     """The smallest number seen, of a column of numbers without levels."""
     largest: float | None = None
     """The largest."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns plain values, for JSON."""
-        return asdict(self)
 
 
 class _Choice(NamedTuple):
@@ -345,13 +315,11 @@ def choose_column(
     column = choice.column
     if isinstance(column, Continuous) and is_whole(column.dtype):
         logger.info("Column %r: what is drawn is rounded to fit its dtype %s.", name, column.dtype)
-    holes = int(cells.isna().sum())
+    note = Note(choice.why, choice.offer, int(cells.isna().sum()))
     if isinstance(column, Levels):
-        return column, Note(choice.why, choice.offer, holes)
+        return column, note
     seen = column.read(cells)
-    return column, Note(
-        choice.why, choice.offer, holes, float(np.nanmin(seen)), float(np.nanmax(seen))
-    )
+    return column, replace(note, smallest=float(np.nanmin(seen)), largest=float(np.nanmax(seen)))
 
 
 # ----------------------------------------------------------------------------------- inferred
@@ -374,11 +342,11 @@ def _infer_categories(
         logger.info("Column %r: %d categories are never seen, and are no levels.", name, unused)
     if len(levels) > rules.most_categories:
         raise _identifier(name, f"{len(levels)} categories")
-    ordered = "an ordered Categorical" if dtype.ordered else "a Categorical without order"
-    if len(levels) == 2:
-        return _Choice(Levels.learn(name, "binary", levels, cells), f"{ordered} of two levels")
     kind = "ordinal" if dtype.ordered else "categorical"
-    return _Choice(Levels.learn(name, kind, levels, cells), ordered)
+    why = "an ordered Categorical" if dtype.ordered else "a Categorical without order"
+    if len(levels) == 2:
+        kind, why = "binary", f"{why} of two levels"
+    return _Choice(Levels.learn(name, kind, levels, cells), why)
 
 
 def _infer_text(cells: pd.Series, name: str, rules: KindRules) -> _Choice:
@@ -405,44 +373,23 @@ def _infer_numbers(cells: pd.Series, name: str, rules: KindRules) -> _Choice:
     if len(distinct) == 2 and (whole or len(seen) >= rules.enough):
         levels = distinct_labels(cells, name)
         logical = all(isinstance(level, bool) for level in levels)
-        why = "True and False" if logical else f"two distinct {_numbers(whole=whole)}"
+        why = "True and False" if logical else f"two distinct {'whole ' * whole}numbers"
         return _Choice(Levels.learn(name, "binary", levels, cells), why)
     few = len(distinct) <= rules.most_ordinal
     if whole and few and len(seen) >= rules.cells_a_level * len(distinct):
-        levels = distinct_labels(cells, name)
-        return _Choice(
-            Levels.learn(name, "ordinal", levels, cells),
-            f"{len(distinct)} distinct whole numbers, each {len(seen) // len(distinct)} times on "
-            f"average",
-        )
-    if whole and _looks_like_counts(seen, distinct, rules):
-        why = f"whole numbers from {distinct[0]:g}, half of them up to {np.median(seen):g}"
+        levels, times = distinct_labels(cells, name), len(seen) // len(distinct)
+        why = f"{len(distinct)} distinct whole numbers, each {times} times on average"
+        return _Choice(Levels.learn(name, "ordinal", levels, cells), why)
+    low, high, middle = distinct[0], distinct[-1], np.median(seen)
+    repeated = len(seen) >= rules.cells_a_count * len(distinct)
+    if whole and not few and 0 <= low <= 1 and middle <= rules.typical_count and repeated:
+        why = f"whole numbers from {low:g}, half of them up to {middle:g}"
         return _Choice(Count.learn_numbers(name, seen, cells.dtype), why)
-    column = Continuous.learn(name, seen, dtype=cells.dtype)
+    taken = f"too few cells ({len(seen)}) to call them levels" if few else "taken as continuous"
+    why = f"{len(distinct)} distinct whole numbers from {low:g} to {high:g}, {taken}"
     offer = _offer(name, seen) if len(seen) >= rules.enough else ""
-    return _Choice(column, _why_continuous(seen, distinct, whole=whole, few=few), offer)
-
-
-def _numbers(*, whole: bool) -> str:
-    return "whole numbers" if whole else "numbers"
-
-
-def _looks_like_counts(seen: np.ndarray, distinct: np.ndarray, rules: KindRules) -> bool:
-    return bool(
-        len(distinct) > rules.most_ordinal
-        and 0 <= distinct[0] <= 1
-        and np.median(seen) <= rules.typical_count
-        and len(seen) >= rules.cells_a_count * len(distinct)
-    )
-
-
-def _why_continuous(seen: np.ndarray, distinct: np.ndarray, *, whole: bool, few: bool) -> str:
-    if not whole:
-        return "numbers with fractions"
-    span = f"{len(distinct)} distinct whole numbers from {distinct[0]:g} to {distinct[-1]:g}"
-    if few:
-        return f"{span}, too few cells ({len(seen)}) to call them levels"
-    return f"{span}, taken as continuous"
+    column = Continuous.learn(name, seen, dtype=cells.dtype)
+    return _Choice(column, why if whole else "numbers with fractions", offer)
 
 
 # ----------------------------------------------------------------------------------- offered
@@ -457,36 +404,31 @@ def _offer(name: str, seen: np.ndarray) -> str:
     if _skew(seen) <= 1:
         return ""
     zeros = int((seen == 0).sum())
-    if zeros:
-        low = -float(f"{np.median(seen[seen > 0]):.0e}")
-        asked = {"kind": "positive", "low": low}
-        return (
-            f"no value below 0, skewed, {zeros} zeros: kinds={{{name!r}: {asked}}} would model "
-            f"log(x + {-low:g})"
-        )
-    return (
-        f"all values above 0 and skewed: kinds={{{name!r}: 'positive'}} would model its logarithm"
-    )
+    if not zeros:
+        asked = {name: "positive"}
+        return f"all values above 0 and skewed: kinds={asked} would model its logarithm"
+    low = -float(f"{np.median(seen[seen > 0]):.0e}")
+    bound = {name: {"kind": "positive", "low": low}}
+    return f"no value below 0, skewed, {zeros} zeros: kinds={bound} would model log(x + {-low:g})"
 
 
 def _offer_share(name: str, seen: np.ndarray) -> str:
     ends = int(((seen == 0) | (seen == 1)).sum())
-    if ends:
-        asked = {"kind": "bounded", "low": -0.01, "high": 1.01}
+    if not ends:
         return (
-            f"all values from 0 to 1, {ends} of them at an end, where a logit has no room: "
-            f"kinds={{{name!r}: {asked}}} would keep draws near"
+            f"all values between 0 and 1: kinds={ {name: 'proportion'} } would model its logit "
+            f"and keep draws between"
         )
+    asked = {name: {"kind": "bounded", "low": -0.01, "high": 1.01}}
     return (
-        f"all values between 0 and 1: kinds={{{name!r}: 'proportion'}} would model its logit and "
-        f"keep draws between"
+        f"all values from 0 to 1, {ends} of them at an end, where a logit has no room: "
+        f"kinds={asked} would keep draws near"
     )
 
 
 def _skew(seen: np.ndarray) -> float:
-    deviations = seen - seen.mean()
-    widest = np.abs(deviations).max()
-    z = deviations / widest
+    z = seen - seen.mean()
+    z /= np.abs(z).max()
     return float(np.mean(z**3) / np.mean(z**2) ** 1.5)
 
 
@@ -501,29 +443,22 @@ def _as_asked(cells: pd.Series, name: str, request: Request) -> _Choice:
     raw = read_numbers(cells, name)
     seen = raw[~np.isnan(raw)]
     if request.kind in CODECS and request.kind != "continuous":
-        codec: Any = CODECS[request.kind]  # its `learn` takes numbers, unlike those of levels
-        column = codec.learn(name, seen, cells.dtype)
-        _refuse_impossible(cells, raw, column, request)
-        return _Choice(column, why)
-    links: dict[str, Link] = {"continuous": "none", "positive": "log"}
-    link = links.get(request.kind, "logit")
-    unit = Unit(link=link, low=request.low, high=request.high)
-    _refuse_impossible(cells, raw, Continuous(name, unit), request)
-    return _Choice(Continuous.learn(name, seen, unit, cells.dtype), why)
-
-
-def _refuse_impossible(
-    cells: pd.Series, raw: np.ndarray, column: Column, request: Request
-) -> None:
-    possible = column.possible(raw)
-    if possible.all():
-        return
-    row = int((~possible).argmax())
-    raise InputError(
-        f"column {column.name!r} is asked to be {request.kind!r} and has {raw[row]:g} in the row "
-        f"labelled {row_label(cells.index, row)}; expected {column.expected}, or ask for another "
-        f"kind."
-    )
+        column = CODECS[request.kind].learn_numbers(name, seen, cells.dtype)
+    else:
+        links: dict[str, Link] = {"continuous": "none", "positive": "log"}
+        link = links.get(request.kind, "logit")
+        column = Continuous(name, Unit(link=link, low=request.low, high=request.high))
+    impossible = ~column.possible(raw)
+    if impossible.any():
+        row = int(impossible.argmax())
+        raise InputError(
+            f"column {name!r} is asked to be {request.kind!r} and has {raw[row]:g} in the row "
+            f"labelled {row_label(cells.index, row)}; expected {column.expected}, or ask for "
+            f"another kind."
+        )
+    if isinstance(column, Continuous):
+        column = Continuous.learn(name, seen, column.unit, cells.dtype)
+    return _Choice(column, why)
 
 
 def _asked_levels(cells: pd.Series, name: str, request: Request) -> list[Label]:
@@ -535,13 +470,15 @@ def _asked_levels(cells: pd.Series, name: str, request: Request) -> list[Label]:
                 f"column {name!r} has {missed[0]!r}, which is not among the levels that kinds "
                 f"gives it ({listed(request.levels, most=20)}); add it, or make it a hole."
             )
-        never = [level for level in request.levels if level not in seen]
+        never = listed([level for level in request.levels if level not in seen], most=20)
         if never:
-            logger.warning(
-                "Column %r: %s is never seen, and is no level.", name, listed(never, most=20)
-            )
+            logger.warning("Column %r: %s is never seen, and is no level.", name, never)
         seen = [level for level in request.levels if level in seen]
-    elif request.kind == "ordinal" and is_text(cells) and not _has_categories(cells):
+    elif (
+        request.kind == "ordinal"
+        and is_text(cells)
+        and not isinstance(cells.dtype, pd.CategoricalDtype)
+    ):
         raise InputError(
             f"column {name!r} is asked to be 'ordinal', and the order of its texts is not known; "
             f"give it, such as kinds={{{name!r}: {seen[:20]}}} in the right order."
@@ -552,10 +489,6 @@ def _asked_levels(cells: pd.Series, name: str, request: Request) -> list[Label]:
             f"({listed(seen)}); ask for 'ordinal' or 'categorical'."
         )
     return seen
-
-
-def _has_categories(cells: pd.Series) -> bool:
-    return isinstance(cells.dtype, pd.CategoricalDtype)
 
 
 def _distinct(cells: pd.Series, name: str) -> list[Label]:

@@ -43,10 +43,11 @@ class RowSource(Protocol):
 
     def batches(self, size: int = ROWS_AT_ONCE) -> Iterator[Batch]:
         """Yields all rows in order, so many at a time; the last batch may be shorter."""
+        return (self.take(part) for part in torch.arange(len(self)).split(size))
 
 
 @dataclass(frozen=True, eq=False)
-class MemoryRows:
+class MemoryRows(RowSource):
     """Rows that lie in memory."""
 
     values: Tensor
@@ -73,7 +74,7 @@ class MemoryRows:
 
 
 @dataclass(frozen=True, eq=False)
-class SelectedRows:
+class SelectedRows(RowSource):
     """Some rows of a source."""
 
     source: RowSource
@@ -92,13 +93,9 @@ class SelectedRows:
         """Returns the rows of these numbers."""
         return self.source.take(self.rows[rows])
 
-    def batches(self, size: int = ROWS_AT_ONCE) -> Iterator[Batch]:
-        """Yields all rows in order."""
-        return (self.source.take(part) for part in self.rows.split(size))
-
 
 @dataclass(frozen=True, eq=False)
-class JoinedRows:
+class JoinedRows(RowSource):
     """The rows of one source, and then those of another."""
 
     first: RowSource
@@ -118,10 +115,6 @@ class JoinedRows:
         parts = self.first.take(rows[~later]), self.second.take(rows[later] - len(self.first))
         order = torch.argsort(torch.argsort(later, stable=True))
         return Batch(*(torch.cat(pair)[order] for pair in zip(*parts, strict=True)))
-
-    def batches(self, size: int = ROWS_AT_ONCE) -> Iterator[Batch]:
-        """Yields all rows in order."""
-        return (self.take(part) for part in torch.arange(len(self)).split(size))
 
 
 def _batch(values: Tensor, observed: Tensor) -> Batch:

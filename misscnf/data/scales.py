@@ -45,9 +45,8 @@ class Unit:
                 f"a unit has location {self.location} and scale {self.scale}; both must be finite "
                 f"and the scale positive."
             )
-        if self.link not in get_args(Link):
-            known = ", ".join(get_args(Link))
-            raise InputError(f"a unit has the link {self.link!r}; expected {known}.")
+        if self.link not in (known := get_args(Link)):
+            raise InputError(f"a unit has the link {self.link!r}; expected {', '.join(known)}.")
         top = self.high if self.link == "logit" else math.inf
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < top):
             raise InputError(
@@ -115,9 +114,6 @@ class Unit:
     @staticmethod
     def from_dict(entry: Mapping[str, Any]) -> Unit:
         """Reads what `to_dict` wrote; what is left out has its default."""
-        numbers = {
-            name: float(entry[name])
-            for name in ("location", "scale", "low", "high")
-            if name in entry
-        }
+        names = {"location", "scale", "low", "high"} & entry.keys()
+        numbers = {name: float(entry[name]) for name in names}
         return Unit(**numbers, link=entry.get("link", "none"))

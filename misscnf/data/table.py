@@ -19,7 +19,7 @@ import math
 import os
 import reprlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -46,18 +46,6 @@ class Schema:
     columns: tuple[Column, ...]
     notes: tuple[Note, ...] = ()
     """Why each column is what it is; empty where that is not known."""
-
-    @classmethod
-    def learn(
-        cls,
-        cells: Sequence[pd.Series],
-        nodes: Sequence[str],
-        kinds: Kinds = None,
-        columns: Sequence[object] = (),
-        rules: KindRules | None = None,
-    ) -> "Schema":
-        """Learns one codec per column from its observed cells."""
-        return cls(*choose_columns(cells, nodes, kinds, columns, rules))
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -124,7 +112,7 @@ class Schema:
         """Plain values, for JSON."""
         return {
             "columns": [column.to_dict() for column in self.columns],
-            "notes": [note.to_dict() for note in self.notes],
+            "notes": [asdict(note) for note in self.notes],
         }
 
     @classmethod
@@ -204,12 +192,12 @@ class IncompleteTable:
         frame = read_table(source)
         positions = locate_columns(frame, nodes, require_all=require_all or schema is None)
         cells = tuple(_cells(frame, positions.get(node)) for node in nodes)
-        schema = schema or Schema.learn(cells, nodes, kinds, list(frame.columns), rules)
-        columns = list(zip(schema.columns, cells, strict=True))
-        raw = np.column_stack([column.read(part, unseen=unseen) for column, part in columns])
-        impossible = ~np.column_stack(
-            [column.possible(raw[:, j]) for j, column in enumerate(schema.columns)]
-        )
+        if schema is None:
+            schema = Schema(*choose_columns(cells, nodes, kinds, list(frame.columns), rules))
+        pairs = zip(schema.columns, cells, strict=True)
+        raw = np.column_stack([column.read(part, unseen=unseen) for column, part in pairs])
+        possible = [column.possible(raw[:, j]) for j, column in enumerate(schema.columns)]
+        impossible = ~np.column_stack(possible)
         if not keep_impossible:
             _refuse_impossible(impossible, raw, frame.index, schema)
         observed = ~np.isnan(raw) & ~impossible
@@ -273,15 +261,14 @@ class IncompleteTable:
         """The rows of these positions, or those where a boolean vector (N,) is True."""
         positions = rows.cpu()
         places = positions.numpy()
-        return IncompleteTable(
+        return replace(
+            self,
             values=self.values[positions],
             observed=self.observed[positions],
             impossible=self.impossible[positions],
-            schema=self.schema,
             index=self.index[places],
             raw=self.raw[places],
             cells=tuple(column.iloc[places] for column in self.cells),
-            columns=self.columns,
             outside=tuple(column.iloc[places] for column in self.outside),
         )
 
@@ -321,10 +308,8 @@ class IncompleteTable:
 
     def explain(self, row: int, nodes: Collection[int]) -> str:
         """Why what a row shows of some nodes has probability zero; empty where it has not."""
-        for j in nodes:
-            if self.impossible[row, j]:
-                return _impossibility(self.schema.columns[j], self.raw[row, j])
-        return ""
+        bad = (j for j in nodes if self.impossible[row, j])
+        return next((_impossibility(self.schema.columns[j], self.raw[row, j]) for j in bad), "")
 
 
 Table = pd.DataFrame | str | os.PathLike[str] | IncompleteTable
@@ -371,8 +356,7 @@ def _encode(schema: Schema, raw: np.ndarray, observed: np.ndarray, index: pd.Ind
         values = np.where(observed, schema.encode(raw), 0.0)
     far = np.isinf(values)
     if far.any():
-        j = int(far.any(axis=0).argmax())
-        row = int(far[:, j].argmax())
+        j, row = _first(far)
         raise InputError(
             f"column {schema.nodes[j]!r} has a value too far from the fitted ones "
             f"({raw[row, j]}) in the row labelled {row_label(index, row)}; make it a finite "
@@ -384,14 +368,18 @@ def _encode(schema: Schema, raw: np.ndarray, observed: np.ndarray, index: pd.Ind
 def _refuse_impossible(
     impossible: np.ndarray, raw: np.ndarray, index: pd.Index, schema: Schema
 ) -> None:
-    if not impossible.any():
-        return
-    j = int(impossible.any(axis=0).argmax())
-    row = int(impossible[:, j].argmax())
-    raise InputError(
-        f"{_impossibility(schema.columns[j], raw[row, j])}, in the row labelled "
-        f"{row_label(index, row)}; correct it, or make it NaN if it is missing."
-    )
+    if impossible.any():
+        j, row = _first(impossible)
+        raise InputError(
+            f"{_impossibility(schema.columns[j], raw[row, j])}, in the row labelled "
+            f"{row_label(index, row)}; correct it, or make it NaN if it is missing."
+        )
+
+
+def _first(cells: np.ndarray) -> tuple[int, int]:
+    """The column and the row of the first cell that is True, column by column."""
+    j = int(cells.any(axis=0).argmax())
+    return j, int(cells[:, j].argmax())
 
 
 def _impossibility(column: Column, number: float) -> str:

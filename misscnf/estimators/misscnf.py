@@ -59,7 +59,19 @@ ORDERED = "ordered"
 logger = logging.getLogger("misscnf")
 
 
-class MissCNF(QueryMixin, BaseEstimator):
+class HoleyMixin:
+    """Tells scikit-learn that holes are welcome."""
+
+    def __sklearn_tags__(self) -> Any:  # noqa: ANN401 - scikit-learn's Tags, new in 1.6
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:
+        return {"allow_nan": True, "preserves_dtype": [np.float64]}  # scikit-learn before 1.6
+
+
+class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
     """A causal normalizing flow, fitted to an incomplete table.
 
     Arguments:
@@ -156,7 +168,7 @@ class MissCNF(QueryMixin, BaseEstimator):
             raise InputError(
                 "the table has one row (n_samples=1), where nothing varies; give at least two."
             )
-        table = IncompleteTable.read(source, graph.nodes, kinds=self.kinds)
+        table = IncompleteTable.read(source, graph.nodes, kinds=self.kinds, rules=settings.kinds)
         kinds = table.schema.describe()
         if table is not df and self.progress is not False:
             logger.info("The kinds of the columns:\n%s", kinds.to_string(index=False))
@@ -227,10 +239,12 @@ class MissCNF(QueryMixin, BaseEstimator):
 
     def _note_columns(self, columns: Iterable[Any] | int) -> None:
         """Keeps the names of the fitted columns if all are text, and else only their number."""
-        names = None if isinstance(columns, int) else tuple(columns)
-        self.n_features_in_ = columns if isinstance(columns, int) else len(names or ())
-        text = names is not None and all(isinstance(name, str) for name in names)
-        self._names = names if text else None
+        if isinstance(columns, int):
+            self.n_features_in_, self._names = columns, None
+            return
+        names = tuple(columns)
+        self.n_features_in_ = len(names)
+        self._names = names if all(isinstance(name, str) for name in names) else None
 
     def _named(self, df: Table | ArrayLike) -> Table:
         """Returns new rows with the fitted table's names where they have none of them."""
@@ -251,15 +265,14 @@ class MissCNF(QueryMixin, BaseEstimator):
     ) -> None:
         """Warns of families that no row shows whole; refuses to train networks on them."""
         uncovered = uncovered_families(graph, table.observed)
-        if not uncovered:
-            return
-        sentence = warning_sentence(graph, uncovered)
-        if settings.train and not self.allow_uncovered:
+        sentence = warning_sentence(graph, uncovered) if uncovered else ""
+        if uncovered and settings.train and not self.allow_uncovered:
             raise InputError(
                 f"{sentence.rstrip('.')}; use preset='linear', where pairs of columns may be "
                 f"enough, or MissCNF(..., allow_uncovered=True)."
             )
-        logger.warning("%s", sentence[0].upper() + sentence[1:])
+        if uncovered:
+            logger.warning("%s", sentence[0].upper() + sentence[1:])
 
     def _split(
         self, table: IncompleteTable, validation: float | Table | ArrayLike
@@ -285,6 +298,7 @@ class MissCNF(QueryMixin, BaseEstimator):
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the fitted model to a folder, as safetensors and JSON."""
         self._graph()  # refuses a model that is not fitted
+        history = self.history_.astype(object)
         about = {
             "schema": self.schema_.to_dict(),
             "settings": self.settings_.to_dict(),
@@ -294,9 +308,7 @@ class MissCNF(QueryMixin, BaseEstimator):
             "forms": {name: form.to_dict() for name, form in self.forms_.items()},
             "columns": self.n_features_in_ if self._names is None else list(self._names),
             # JSON has no NaN, which an epoch has for what it did not measure.
-            "history": self.history_.astype(object)
-            .where(self.history_.notna(), None)
-            .to_dict("list"),
+            "history": history.where(history.notna(), None).to_dict("list"),
         }
         save_model(folder, self.model_, about)
 
@@ -326,15 +338,6 @@ class MissCNF(QueryMixin, BaseEstimator):
         self.history_ = pd.DataFrame(about["history"])
         self._note_columns(about["columns"])
         return self
-
-    def __sklearn_tags__(self) -> Any:  # noqa: ANN401 - scikit-learn's Tags, new in 1.6
-        """Tells scikit-learn that holes are welcome."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
-    def _more_tags(self) -> dict[str, bool]:
-        return {"allow_nan": True}  # scikit-learn before 1.6 asks here
 
     def _repr_html_inner(self) -> str:
         """Returns what a notebook shows: a fitted model's card, or scikit-learn's diagram."""

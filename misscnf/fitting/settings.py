@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from misscnf import options
+from misscnf.data.kinds import KindRules
 from misscnf.errors import InputError
 from misscnf.inference.integrals import ALGORITHM_1, Efforts
 from misscnf.mechanisms import Shape
@@ -240,10 +241,11 @@ class Replication:
 
 @dataclass(frozen=True)
 class Settings:
-    """How a model is shaped, chosen, solved, trained and replicated."""
+    """How columns are read, and a model is shaped, chosen, solved, trained and replicated."""
 
     preset: str = "auto"
     """The name of the preset that these settings come from."""
+    kinds: KindRules = field(default_factory=KindRules)
     shape: Shape = field(default_factory=Shape)
     """The mechanism that a node with a network gets."""
     train: bool = True

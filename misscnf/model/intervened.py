@@ -57,13 +57,7 @@ def worlds(
     """Yields parts that together hold each row once, in each of which the same rules are settled.
 
     What a row shows of a node with a value or a rule is left out: it is of another world. What it
-    shows of a node with a draw counts as drawn.
-
-    Arguments:
-        model: The structural model.
-        policies: The policies by node.
-        values: (N, d) with finite numbers in the holes.
-        observed: (N, d)
+    shows of a node with a draw counts as drawn. Rows are (N, d), with finite numbers in the holes.
     """
     values, observed = values.clone(), observed.clone()
     rules = []
@@ -99,8 +93,7 @@ def _world(
 ) -> World:
     held = tuple(i for i, policy in policies.items() if isinstance(policy, Hold))
     if len(held) == len(policies):
-        place = torch.arange(len(model.graph))
-        return World(rows, model, values, observed, held, place)
+        return World(rows, model, values, observed, held, torch.arange(len(model.graph)))
     written = _Writing(model, policies)
     place = torch.tensor(written.place[: len(model.graph)])
     size = (len(rows), len(written.place))
@@ -113,11 +106,7 @@ class _Writing:
     """Writes policies into a graph and its mechanisms.
 
     Variables are numbered like the nodes of the graph, 0 … d − 1, and the natural values that
-    policies read come after them.
-
-    Arguments:
-        model: The structural model.
-        policies: The policies by node.
+    policies read come after them; `origin` is the node of each.
     """
 
     def __init__(self, model: StructuralModel, policies: Mapping[int, Policy]) -> None:
@@ -125,12 +114,11 @@ class _Writing:
         order = sweep_order(model.graph, policies)
         shifted = [i for i in order if i in policies and i in policies[i].reads]
         self.natural = {i: len(model.graph) + k for k, i in enumerate(shifted)}
+        self.origin = [*range(len(model.graph)), *shifted]
         names = list(model.graph.nodes)
         names += [_unused(f"natural {model.graph.nodes[i]}", names) for i in shifted]
-        listed = []
-        for i in order:
-            listed += [names[self.natural[i]]] if i in self.natural else []
-            listed.append(names[i])
+        swept = [v for i in order for v in (self.natural.get(i), i) if v is not None]
+        listed = [names[v] for v in swept]
         edges = [(names[j], names[v]) for v in range(len(names)) for j in self.sources(v)]
         graph = CausalGraph.from_edges(edges, listed)
         self.place = [graph.index(name) for name in names]
@@ -141,10 +129,9 @@ class _Writing:
 
     def reads(self, variable: int) -> list[int]:
         """Returns what a variable depends on, by its mechanism or by its policy."""
-        own = {natural: i for i, natural in self.natural.items()}.get(variable)
         policy = self.policies.get(variable)
-        if own is not None or policy is None:
-            return list(self.base.graph.parents[variable if own is None else own])
+        if policy is None:
+            return list(self.base.graph.parents[self.origin[variable]])
         return [self.natural[variable] if j == variable else j for j in policy.reads]
 
     def sources(self, variable: int) -> set[int]:
@@ -164,11 +151,9 @@ class _Writing:
 
     def mechanism(self, variable: int, parents: list[int]) -> Mechanism:
         """Returns the mechanism of a variable whose parents come in this order."""
-        own = {natural: i for i, natural in self.natural.items()}.get(variable, variable)
-        base = self.base.mechanism(own)
-        policy = None if variable in self.natural.values() else self.policies.get(variable)
+        base, policy = self.base.mechanism(self.origin[variable]), self.policies.get(variable)
         if policy is not None:
-            return _Acting(base.domain, policy, self, variable, parents)
+            return _Acting(policy, base.domain, self, variable, parents)
         same = self.reads(variable) == parents
         return base if same else _Reading(base, self, variable, parents)
 
@@ -179,27 +164,39 @@ def _unused(name: str, taken: Sequence[str]) -> str:
     return name
 
 
-class _Reading(Mechanism):
-    """A mechanism some of whose parents are set by rules, or come in another order.
-
-    Arguments:
-        base: The mechanism.
-        writing: How values are worked out.
-        variable: Whose mechanism it is.
-        parents: The variables that it gets, in their order.
-    """
+class _Written(Mechanism):
+    """What stands at a variable of the intervened model; it works rules out from its parents."""
 
     def __init__(
-        self, base: Mechanism, writing: _Writing, variable: int, parents: list[int]
+        self, domain: Domain, writing: _Writing, variable: int, parents: list[int]
     ) -> None:
         super().__init__()
-        self.base, self.writing = base, writing
+        self._domain, self.writing = domain, writing
         self.wanted, self.given = writing.reads(variable), parents
 
     @property
     def domain(self) -> Domain:
-        """What the values of the base can be."""
-        return self.base.domain
+        """What the values can be."""
+        return self._domain
+
+    def inputs(self, parents: Tensor) -> list[Tensor]:
+        """Returns the wanted variables, (...) each, from the given ones, (..., p)."""
+        columns = dict(zip(self.given, parents.unbind(-1), strict=True))
+        return [self.writing.value(j, columns) for j in self.wanted]
+
+    def spec(self) -> dict[str, Any]:
+        """Refuses: policies are part of a question, not of a model."""
+        raise InputError("a model under policies is a view; save the model that it shows.")
+
+
+class _Reading(_Written):
+    """A mechanism some of whose parents are set by rules, or come in another order."""
+
+    def __init__(
+        self, base: Mechanism, writing: _Writing, variable: int, parents: list[int]
+    ) -> None:
+        super().__init__(base.domain, writing, variable, parents)
+        self.base = base
 
     @property
     def noise_size(self) -> int:
@@ -207,7 +204,7 @@ class _Reading(Mechanism):
         return self.base.noise_size
 
     def _parents(self, parents: Tensor) -> Tensor:
-        return torch.stack(_inputs(self.writing, self.wanted, self.given, parents), -1)
+        return torch.stack(self.inputs(parents), -1)
 
     def log_prob(self, x: Tensor, parents: Tensor) -> Tensor:
         """Returns log p(x | parents after their rules)."""
@@ -241,46 +238,25 @@ class _Reading(Mechanism):
         turned = None if offset is None else lambda parents: offset(self._parents(parents))
         return LinearForm(form.intercept, weights, form.scale, turned)
 
-    def spec(self) -> dict[str, Any]:
-        """Refuses: the model as it is without policies is saved."""
-        raise InputError("a model under policies is a view; save the model that it shows.")
 
-
-class _Acting(Mechanism):
-    """A policy in the place of a mechanism.
-
-    Arguments:
-        domain: What the values can be.
-        policy: The policy.
-        writing: How values are worked out.
-        variable: Whose mechanism it is.
-        parents: The variables that it gets, in their order.
-    """
+class _Acting(_Written):
+    """A policy in the place of a mechanism."""
 
     def __init__(
-        self, domain: Domain, policy: Policy, writing: _Writing, variable: int, parents: list[int]
+        self, policy: Policy, domain: Domain, writing: _Writing, variable: int, parents: list[int]
     ) -> None:
-        super().__init__()
-        self._domain, self.policy, self.writing = domain, policy, writing
-        self.wanted, self.given = writing.reads(variable), parents
-
-    @property
-    def domain(self) -> Domain:
-        """What the values can be."""
-        return self._domain
-
-    def _inputs(self, parents: Tensor) -> list[Tensor]:
-        return _inputs(self.writing, self.wanted, self.given, parents)
+        super().__init__(domain, writing, variable, parents)
+        self.policy = policy
 
     def log_prob(self, x: Tensor, parents: Tensor) -> Tensor:
         """Returns the law of a draw; what is held or follows a rule has no density."""
         if not isinstance(self.policy, Chance):
             raise InputError("a value that is held, or that follows a rule, has no density.")
-        return self.policy.law.log_prob(x, self._inputs(parents)).to(x)
+        return self.policy.law.log_prob(x, self.inputs(parents)).to(x)
 
     def generate(self, u: Tensor, parents: Tensor) -> Tensor:
         """Returns what the policy assigns; the noise is that of a draw."""
-        inputs = self._inputs(parents)
+        inputs = self.inputs(parents)
         if isinstance(self.policy, Chance):
             return self.policy.law.draw(u, inputs).to(u)
         return self.policy.act(inputs, u)
@@ -294,17 +270,4 @@ class _Acting(Mechanism):
     def support(self, parents: Tensor, tail: float) -> Tensor:
         """Returns how many values hold all the mass of a draw of counts."""
         assert isinstance(self.policy, Chance)
-        shape = parents.shape[:-1]
-        return self.policy.law.support(self._inputs(parents), tail).expand(shape)
-
-    def spec(self) -> dict[str, Any]:
-        """Refuses: a policy is part of a question, not of a model."""
-        raise InputError("a policy is part of a question and is not saved.")
-
-
-def _inputs(
-    writing: _Writing, wanted: Sequence[int], given: Sequence[int], parents: Tensor
-) -> list[Tensor]:
-    """Returns the wanted variables, (...) each, from the given ones, (..., p)."""
-    columns = dict(zip(given, parents.unbind(-1), strict=True))
-    return [writing.value(j, columns) for j in wanted]
+        return self.policy.law.support(self.inputs(parents), tail).expand(parents.shape[:-1])

@@ -35,8 +35,7 @@ def save_model(
 ) -> None:
     """Writes a model and what is known about it (JSON-friendly)."""
     target = Path(folder)
-    tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    data = save(tensors)
+    data = save({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
     content = {
         "format": FORMAT,
         "version": VERSION,
@@ -52,9 +51,8 @@ def save_model(
         write_atomically(target / PARAMETERS, data)
         write_atomically(target / ABOUT, json.dumps(content, indent=1).encode())
     except OSError as error:
-        raise InputError(
-            f"the model cannot be written to {str(target)!r}: {error.strerror}."
-        ) from error
+        reason = f"the model cannot be written to {str(target)!r}: {error.strerror}."
+        raise InputError(reason) from error
 
 
 def load_model(folder: str | os.PathLike[str]) -> tuple[StructuralModel, dict[str, Any]]:
@@ -71,8 +69,7 @@ def load_model(folder: str | os.PathLike[str]) -> tuple[StructuralModel, dict[st
     if digest(data) != content["parameters"]:
         raise _refuse(source / PARAMETERS, "is not the file that the model was saved with")
     try:
-        tensors = load(data)
-        model = _build(content, tensors)
+        model = _build(content, load(data))
     except (SafetensorError, RuntimeError, KeyError, TypeError) as error:
         raise _refuse(source / PARAMETERS, "does not fit the model") from error
     return model, content["about"]
@@ -90,10 +87,8 @@ def _describe(model: StructuralModel, block: int) -> dict[str, Any]:
 
 def _build(content: Mapping[str, Any], tensors: dict[str, Tensor]) -> StructuralModel:
     graph = CausalGraph.read(content["graph"])
-    mechanisms = []
-    for spec in content["mechanisms"]:
-        arguments = {key: value for key, value in spec.items() if key != "kind"}
-        mechanisms.append(Mechanism.registry[spec["kind"]](**arguments))
+    specs = [dict(spec) for spec in content["mechanisms"]]
+    mechanisms = [Mechanism.registry[spec.pop("kind")](**spec) for spec in specs]
     keys = tuple(content["keys"])
     by_key = dict(zip(dict.fromkeys(keys), mechanisms, strict=True))
     model = StructuralModel(graph, by_key, keys).double()

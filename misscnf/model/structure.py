@@ -16,7 +16,7 @@ from misscnf.data.domains import Domain
 from misscnf.errors import InputError
 from misscnf.graph import CausalGraph
 from misscnf.mechanisms import Mechanism, Shape
-from misscnf.model.structural import StructuralModel
+from misscnf.model.structural import StructuralModel, nodes_by_key
 
 __all__ = ["Structure"]
 
@@ -74,20 +74,8 @@ class Structure:
     def build(self, shapes: Shape | Sequence[Shape]) -> StructuralModel:
         """Makes a model of mechanisms of a shape, one for all blocks or one for each."""
         each = [shapes] * len(self.blocks) if isinstance(shapes, Shape) else shapes
-        return self.model(
-            [
-                shape.build(self.parents_of(block), self.domain_of(block))
-                for block, shape in enumerate(each)
-            ]
-        )
-
-
-def nodes_by_key(keys: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Returns the nodes of each key, in the order in which keys first come."""
-    found: dict[str, tuple[int, ...]] = {}
-    for node, key in enumerate(keys):
-        found[key] = (*found.get(key, ()), node)
-    return found
+        built = (s.build(self.parents_of(k), self.domain_of(k)) for k, s in enumerate(each))
+        return self.model(list(built))
 
 
 def _kinds(kinds: Sequence[str]) -> str:

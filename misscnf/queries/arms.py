@@ -26,16 +26,8 @@ __all__ = ["Question"]
 class Question:
     """One outcome under several arms, within a group; asked of the fit and of its replicates.
 
-    Arguments:
-        graph: The causal graph.
-        schema: The units of the columns.
-        outcome: The column.
-        arms: The interventions of each arm.
-        where: The group, or None.
-        taken: What the units of the group take by themselves, or None.
-        event: The level whose risk is compared.
-        seed: Where the randomness of draws starts; the same for all arms.
-        fewest: Units of a group below which its answer has a note.
+    The units of the group take by themselves what is `taken`, `event` is the level whose risk is
+    compared, all arms draw from the same `seed`, and groups with units below `fewest` get a note.
     """
 
     def __init__(
@@ -51,15 +43,15 @@ class Question:
         fewest: int,
     ) -> None:
         self.graph, self.schema, self.fewest = graph, schema, fewest
-        self.node = self.graph.index(outcome)
         self.interventions, self.event, self.seed = arms, event, seed
-        self.group = Group(self.graph, self.schema, where, taken)
+        self.node, self.group = graph.index(outcome), Group(graph, schema, where, taken)
 
     def arms(self, model: StructuralModel, noise: Tensor, natural: Tensor) -> list[np.ndarray]:
         """Returns the outcome of the units of the group in each arm, (units,) each."""
+        rows = len(noise)
         policies = [
-            read_policies(arm, self.graph, self.schema, len(noise), self.seed)
-            for arm in self._cut(noise)
+            read_policies(_cut(arm, rows), self.graph, self.schema, rows, self.seed)
+            for arm in self.interventions
         ]
         if self.group.words is not None:
             assigned = self._swept(model, natural, noise, policies[0], self.group.taken)
@@ -71,14 +63,6 @@ class Question:
         return [
             self._swept(model, natural, noise, arm, [self.node])[:, self.node].numpy()
             for arm in policies
-        ]
-
-    def _cut(self, noise: Tensor) -> list[Do]:
-        """Returns the arms, with as many values of each array as there are units."""
-        rows = len(noise)
-        return [
-            {name: value[:rows] if _is_long(value, rows) else value for name, value in arm.items()}
-            for arm in self.interventions
         ]
 
     def _swept(
@@ -93,19 +77,12 @@ class Question:
         touched = self.graph.descendants(policies) & needed_for(self.graph, policies, nodes)
         return model.complete(natural, sorted(touched), noise, policies)
 
-    def contrast(
-        self,
-        arms: Sequence[np.ndarray],
-        do: Do,
-        versus: Do | None,
-        notes: tuple[str, ...] = (),
-    ) -> Effect:
+    def contrast(self, arms: Sequence[np.ndarray], do: Do, versus: Do | None) -> Effect:
         """Compares two arms."""
         first, second = arms
-        words = self.group.words
-        if len(first) < self.fewest and words is not None:
-            notes += (f"only {len(first)} units are in the group ({words}).",)
-        column = self.schema.columns[self.node]
+        words, column = self.group.words, self.schema.columns[self.node]
+        few = len(first) < self.fewest and words is not None
+        notes = (f"only {len(first)} units are in the group ({words}).",) if few else ()
         return contrast(column, do, versus or {}, (first, second), self.event, notes, words)
 
     def curve(
@@ -133,5 +110,11 @@ class Question:
         return found
 
 
-def _is_long(value: object, rows: int) -> bool:
-    return hasattr(value, "__len__") and not isinstance(value, str) and len(value) > rows
+def _cut(arm: Do, rows: int) -> Do:
+    """Returns an arm with as many values of each array as there are units."""
+    long = {
+        name: value[:rows]
+        for name, value in arm.items()
+        if hasattr(value, "__len__") and not isinstance(value, str) and len(value) > rows
+    }
+    return {**arm, **long}

@@ -33,7 +33,7 @@ from misscnf.fitting.settings import Settings
 from misscnf.graph import CausalGraph
 from misscnf.model import StructuralModel, Structure
 from misscnf.queries.arms import Question
-from misscnf.queries.effects import Effect, spread_interval, with_intervals
+from misscnf.queries.effects import Effect, pointwise, with_intervals
 from misscnf.queries.groups import Where
 from misscnf.queries.interventions import Do, beyond_seen
 
@@ -51,11 +51,9 @@ class Asked:
     _natural: Tensor | None = None
 
     def natural(self, noise: Tensor, seed: int) -> Tensor:
-        """Returns what units are without intervention; kept, since every question asks for it.
+        """Returns what units, with noise (n, noise_width) by this seed, are without intervention.
 
-        Arguments:
-            noise: (n, noise_width), the units.
-            seed: The one that their noise came from.
+        It is kept, since every question asks for it.
         """
         if self._natural is None or self._key != (seed, len(noise)):
             self._key, self._natural = (seed, len(noise)), self.model.generate(noise)
@@ -122,8 +120,7 @@ class EffectMixin:
             seed: Where the randomness of the units starts.
         """
         taken = do if treated else None
-        arms = [do, versus or {}]
-        ask = self._question(outcome, arms, where, taken, event, seed)
+        ask = self._question(outcome, [do, versus or {}], where, taken, event, seed)
         check_count("draws", draws, least=2)
         notes = self._warn_beyond(do, versus)
         effect, *replicated = (
@@ -174,24 +171,21 @@ class EffectMixin:
         doses = [{**(do or {}), along: value} for value in values]
         if not doses:
             raise InputError(f"a curve along {along!r} needs values; got none.")
-        arms = [versus or {}, *doses]
-        ask = self._question(outcome, arms, where, None, event, seed)
+        ask = self._question(outcome, [versus or {}, *doses], where, None, event, seed)
         check_count("draws", draws, least=2)
-        self._warn_beyond({along: np.asarray(values)} if _numbers(values) else None, versus)
+        numbers = all(isinstance(value, int | float | np.number) for value in values)
+        self._warn_beyond({along: np.asarray(values)} if numbers else None, versus)
         answers, *found = (
             ask.curve(model, *units, doses, versus)
             for model, units in self._each(interval, data, replicates, draws, seed)
         )
-        each = [value for value in values for _ in range(len(answers) // len(doses))]
-        answers.insert(0, along, each)
+        lines = len(answers) // len(doses)
+        answers.insert(0, along, [value for value in values for _ in range(lines)])
         if interval is None:
             return answers
         for name, prefix in (("mean", "mean_"), ("estimate", "")):
-            spread = np.stack([one[name] for one in found])
-            ends = [
-                spread_interval(own, spread[:, i], interval) for i, own in enumerate(answers[name])
-            ]
-            answers[f"{prefix}lower"], answers[f"{prefix}upper"] = zip(*ends, strict=True)
+            ends = pointwise(answers, found, name, interval)
+            answers[f"{prefix}lower"], answers[f"{prefix}upper"] = ends
         return answers
 
     def _each(
@@ -291,13 +285,8 @@ class EffectMixin:
         )
 
     def _noise(self, rows: int, seed: int, purpose: str) -> Tensor:
-        generator = derive_generator(seed, purpose)
-        shape = (rows, self.model_.noise_width)
+        shape, generator = (rows, self.model_.noise_width), derive_generator(seed, purpose)
         return torch.randn(shape, generator=generator, dtype=torch.float64)
-
-
-def _numbers(values: Sequence[Any]) -> bool:
-    return all(isinstance(value, int | float | np.number) for value in values)
 
 
 def check_count(name: str, value: object, least: int = 1) -> None:

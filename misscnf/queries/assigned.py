@@ -7,14 +7,13 @@ lists, arrays, Series, tensors. What the column cannot be is refused with what w
 from __future__ import annotations
 
 import math
-import reprlib
 from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 from torch import Tensor
 
-from misscnf.data.cells import plain
+from misscnf.data.cells import plain, quoted
 from misscnf.data.codecs import Column
 from misscnf.errors import InputError
 
@@ -22,13 +21,9 @@ __all__ = ["assigned", "refusal"]
 
 
 def assigned(value: object, rows: int, column: Column, what: str) -> np.ndarray:
-    """Returns what is assigned in the model's units, (1,) or (rows,).
+    """Returns one value, or one a row, in the model's units, (1,) or (rows,).
 
-    Arguments:
-        value: One value, or one a row.
-        rows: How many rows there are.
-        column: The column.
-        what: What it is, for sentences.
+    Sentences call it `what`.
     """
     return column.encode(_read_cells(_as_cells(value, rows, column, what), column, what))
 
@@ -40,11 +35,11 @@ def _as_cells(value: object, rows: int, column: Column, what: str) -> pd.Series:
     if not pd.api.types.is_list_like(value) or isinstance(value, Mapping | set | frozenset):
         single = value.item() if isinstance(value, np.ndarray) else value
         return pd.Series([single], dtype=None if _is_number(single) else object)
-    if not isinstance(value, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
+    if isinstance(value, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
+        shape: tuple[int, ...] = (len(value),)
+    else:
         shape = np.shape(np.asarray(value, dtype=object))
         value = value if isinstance(value, np.ndarray) else list(value)  # type: ignore[call-overload]
-    else:
-        shape = (len(value),)
     if shape != (rows,):
         raise InputError(
             f"{what} has shape {shape}; expected {column.expected}, or one for each of the {rows} "
@@ -69,10 +64,9 @@ def _read_cells(cells: pd.Series, column: Column, what: str) -> np.ndarray:
 
 def refusal(what: str, cell: object, column: Column) -> InputError:
     """Returns the sentence for what a column cannot be."""
-    shown = plain(cell)
     return InputError(
-        f"{what} is {reprlib.repr(cell if shown is None else shown)}; expected "
-        f"{column.expected}, one of these for each row, or a function."
+        f"{what} is {quoted(cell)}; expected {column.expected}, one of these for each row, or a "
+        f"function."
     )
 
 

@@ -31,11 +31,7 @@ def row_densities(
 ) -> pd.DataFrame:
     """Returns log_prob, standard_error, effective_draws and reason of each row.
 
-    Arguments:
-        model: The model.
-        table: The rows.
-        policies: The policies by node; what a row shows of their nodes matters for draws alone.
-        result: The likelihood of the cells that are possible.
+    What a row shows of a node with a policy matters for draws alone.
     """
     free = counted_nodes(policies, table.shape[1])
     refused = table.impossible[:, free].any(dim=1)
@@ -49,11 +45,9 @@ def row_densities(
     for row in never.tolist():
         reasons[row] = table.explain(row, free) or _explain_zero(model, table, policies, row)
     if len(never):
-        logger.warning(
-            "%d rows have probability zero, and a log-density of −∞; log_prob(..., quality=True) "
-            "says why.",
-            len(never),
-        )
+        ask = "log_prob(..., quality=True) says why"
+        sentence = "%d rows have probability zero, and a log-density of −∞; %s."
+        logger.warning(sentence, len(never), ask)
     return pd.DataFrame({**columns, "reason": reasons}, index=table.index)
 
 
@@ -72,11 +66,9 @@ def _explain_zero(
         if isinstance(policy, Hold):
             values[node] = policy.value.expand(len(table))[row]
     names = []
-    for node in range(len(model.graph)):
-        parents = list(model.graph.parents[node])
-        if node not in policies and seen[node] and bool(seen[parents].all()):
-            factor = model.mechanism(node).log_prob(values[node], values[parents])
-            if bool(torch.isneginf(factor)):
-                names.append(repr(model.graph.nodes[node]))
+    for node, family in enumerate(map(list, model.graph.families)):
+        if node not in policies and seen[family].all():
+            factor = model.mechanism(node).log_prob(values[node], values[family[1:]])
+            names += [repr(model.graph.nodes[node])] if factor.isneginf() else []
     where = f" ({', '.join(names)}, given its parents)" if names else ""
     return f"the model gives what this row shows probability zero{where}"

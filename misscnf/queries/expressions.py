@@ -64,6 +64,11 @@ def _where(condition: Any, yes: Any, no: Any) -> Any:  # noqa: ANN401 - arrays o
     return np.where(condition, np.asarray(yes, as_kind), np.asarray(no, as_kind))
 
 
+def _chances(*pairs: Any) -> dict[Any, Any]:  # noqa: ANN401 - levels and numbers in turn
+    levels = [np.asarray(level).item() for level in pairs[::2]]
+    return dict(zip(levels, pairs[1::2], strict=True))
+
+
 class _Call(NamedTuple):
     """What a name that is called does."""
 
@@ -80,29 +85,19 @@ _CALLS = {
     "max": _Call(2, 20, lambda *sides: reduce(np.maximum, sides)),
     "abs": _Call(1, 1, np.abs),
     "round": _Call(1, 2, lambda x, digits=0.0: np.round(x, int(digits))),
-    "exp": _Call(1, 1, np.exp),
-    "log": _Call(1, 1, np.log),
-    "sqrt": _Call(1, 1, np.sqrt),
-    "floor": _Call(1, 1, np.floor),
-    "ceil": _Call(1, 1, np.ceil),
+    **{name: _Call(1, 1, getattr(np, name)) for name in ("exp", "log", "sqrt", "floor", "ceil")},
     "clip": _Call(3, 3, lambda x, low, high: np.minimum(np.maximum(x, low), high)),
     "where": _Call(3, 3, _where),
     "bernoulli": _Call(1, 1, lambda p: p, draws=True),
     "normal": _Call(2, 2, lambda mean, sd: stats.norm(mean, sd), draws=True),
     "uniform": _Call(2, 2, lambda a, b: stats.uniform(a, np.subtract(b, a)), draws=True),
     "poisson": _Call(1, 1, lambda mean: stats.poisson(mean), draws=True),
-    "choose": _Call(2, 40, lambda *pairs: _chances(pairs), draws=True),
+    "choose": _Call(2, 40, _chances, draws=True),
 }
 
 
 class Expression:
-    """A text of the language, parsed.
-
-    Arguments:
-        text: The text.
-        tree: What Python's parser makes of it.
-        names: The column that each name in the tree stands for.
-    """
+    """A text of the language, as a tree in which names stand for columns."""
 
     def __init__(self, text: str, tree: ast.expr, names: Mapping[str, str]) -> None:
         self.text, self.tree, self.names = text, tree, dict(names)
@@ -201,14 +196,10 @@ def _check_node(node: ast.AST, text: str, *, top: bool) -> None:
         _check_call(node, text, top=top)
     elif isinstance(node, ast.Compare):
         for operator, right in zip(node.ops, node.comparators, strict=True):
-            if isinstance(operator, ast.In | ast.NotIn) and not isinstance(
-                right, ast.Tuple | ast.List
-            ):
+            listed = isinstance(right, ast.Tuple | ast.List)
+            if isinstance(operator, ast.In | ast.NotIn) and not listed:
                 raise InputError(f"{_shown(text)}: after `in`, list values: ('II', 'III').")
-    elif isinstance(node, ast.Constant):
-        if not isinstance(node.value, int | float | str):
-            raise _refusal(node, text)
-    else:
+    elif not (isinstance(node, ast.Constant) and isinstance(node.value, int | float | str)):
         inner = (ast.Name, ast.Load, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.IfExp)
         lists = (ast.Tuple, ast.List, ast.In, ast.NotIn)
         if not isinstance(node, (*inner, *lists, *_OPERATORS)):
@@ -260,11 +251,9 @@ def _value(node: ast.AST, known: Mapping[str, Any]) -> Any:  # noqa: ANN401 - ar
         case ast.IfExp(test=test, body=body, orelse=orelse):
             return _where(*of(test, body, orelse))
         case ast.Compare(left=left, ops=operators, comparators=rights):
-            sides = [left, *rights]
-            triples = zip(operators, sides[:-1], sides[1:], strict=True)
-            return reduce(
-                np.logical_and, [_compare(o, _value(a, known), b, known) for o, a, b in triples]
-            )
+            triples = zip(operators, [left, *rights[:-1]], rights, strict=True)
+            found = [_compare(o, _value(a, known), b, known) for o, a, b in triples]
+            return reduce(np.logical_and, found)
         case ast.Call(func=ast.Name(id=name), args=arguments):
             return _CALLS[name].function(*of(*arguments))
     raise TypeError("a list of values stands alone")
@@ -273,8 +262,8 @@ def _value(node: ast.AST, known: Mapping[str, Any]) -> Any:  # noqa: ANN401 - ar
 def _compare(operator: ast.AST, left: Any, right: ast.AST, known: Mapping[str, Any]) -> Any:  # noqa: ANN401
     if isinstance(operator, ast.In | ast.NotIn):
         members = [_value(part, known) for part in right.elts]  # type: ignore[attr-defined]
-        found = [_equal(left, member) for member in members] or [np.False_]
-        inside = reduce(np.logical_or, found)
+        found = [_equal(left, member) for member in members]
+        inside = reduce(np.logical_or, found, np.False_)
         return inside if isinstance(operator, ast.In) else np.logical_not(inside)
     other = _value(right, known)
     if isinstance(operator, ast.Eq | ast.NotEq):
@@ -311,9 +300,3 @@ def _array(cells: pd.Series) -> np.ndarray:
     if any(isinstance(label, str) or label is None for label in labels):
         return objects
     return np.array(labels, dtype=bool if all(isinstance(x, bool) for x in labels) else np.float64)
-
-
-def _chances(pairs: tuple[Any, ...]) -> dict[Any, Any]:
-    """Returns levels with their probabilities from one after the other."""
-    levels = [np.asarray(level).item() for level in pairs[::2]]
-    return dict(zip(levels, pairs[1::2], strict=True))

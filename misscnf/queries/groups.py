@@ -27,14 +27,7 @@ Where = str | Callable[[pd.DataFrame], Any]
 
 
 class Group:
-    """Some of the units.
-
-    Arguments:
-        graph: The causal graph.
-        schema: The units of the columns.
-        where: The condition, or None.
-        taken: What the units take by themselves, or None.
-    """
+    """Some of the units: those where a condition holds, who take by themselves what is `taken`."""
 
     def __init__(
         self, graph: CausalGraph, schema: Schema, where: Where | None, taken: Do | None
@@ -52,12 +45,7 @@ class Group:
                 )
 
     def members(self, natural: Tensor, assigned: Tensor) -> Tensor:
-        """Returns which units belong to it, (n,); refuses a group that is empty.
-
-        Arguments:
-            natural: (n, d) their values without intervention.
-            assigned: (n, d) with the values that the intervention assigns them.
-        """
+        """Returns which units belong to it, (n,), by their natural and assigned values (n, d)."""
         keep = (natural[:, self.taken] == assigned[:, self.taken]).all(1)
         if self.where is not None:
             keep &= _holds(self.where, self.schema.decode_frame(natural))

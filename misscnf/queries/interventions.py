@@ -45,20 +45,11 @@ Do = Mapping[str, Any]
 
 
 def read_policies(
-    do: Do | None,
-    graph: CausalGraph,
-    schema: Schema,
-    shape: int | tuple[int, ...],
-    seed: int = 0,
+    do: Do | None, graph: CausalGraph, schema: Schema, shape: int | tuple[int, ...], seed: int = 0
 ) -> dict[int, Policy]:
     """Turns interventions in the user's units into policies by node.
 
-    Arguments:
-        do: The interventions.
-        graph: The causal graph.
-        schema: The units.
-        shape: How many rows they apply to; (draws, rows) where each row is drawn several times.
-        seed: Where the randomness of draws starts.
+    Their shape is the number of rows, or (draws, rows) where each row is drawn several times.
     """
     if do is not None and not isinstance(do, Mapping):
         raise InputError(f"interventions are {{column: value}}; got {type(do).__name__}.")
@@ -68,16 +59,16 @@ def read_policies(
         reader = _Reader(graph, schema, graph.index(name))
         if isinstance(value, str) and not _is_level(value, reader.column):
             value = _parsed(value, reader.column)
-        if isinstance(value, Expression) and value.draws:
-            value = Draw(value)
-        if isinstance(value, Draw):
+        if isinstance(value, Draw) or (isinstance(value, Expression) and value.draws):
             generator = derive_generator(seed, "policy", name)
             score = torch.randn(shape, generator=generator, dtype=torch.float64)
-            policies[reader.node] = reader.chance(value, score)
+            law = value.law if isinstance(value, Draw) else value
+            policies[reader.node] = reader.chance(law, score)
         elif isinstance(value, Expression) or callable(value):
             policies[reader.node] = reader.policy(value)
         else:
-            policies[reader.node] = reader.hold(value, shape[-1])
+            held = assigned(value, shape[-1], reader.column, f"the intervention on {name!r}")
+            policies[reader.node] = Hold(torch.tensor(held))
     sweep_order(graph, policies)  # refuses rules that read what they lead to
     return policies
 
@@ -108,11 +99,6 @@ class _Reader:
     def column(self) -> Column:
         return self.schema.columns[self.node]
 
-    def hold(self, value: object, rows: int) -> Policy:
-        """Returns values that a node is held at, one or one a row."""
-        what = f"the intervention on {self.column.name!r}"
-        return Hold(torch.tensor(assigned(value, rows, self.column, what)))
-
     def policy(self, rule: Expression | Callable[..., Any]) -> Policy:
         """Returns a deterministic rule; a value where it reads nothing."""
         reads, work_out = self.rule(rule)
@@ -121,17 +107,15 @@ class _Reader:
 
         def function(*inputs: Tensor) -> Tensor:
             shape = torch.broadcast_shapes(*(x.shape for x in inputs))
-            found = work_out(self.cells(reads, inputs))
-            values = torch.tensor(assigned(found, math.prod(shape), self.column, what))
-            return values.expand(math.prod(shape)).reshape(shape)
+            found, rows = work_out(self.cells(reads, inputs)), math.prod(shape)
+            values = torch.tensor(assigned(found, rows, self.column, what))
+            return values.expand(rows).reshape(shape)
 
-        if reads:
-            return Rule(function, reads)
-        return Hold(torch.tensor(assigned(work_out([]), 1, self.column, what)))
+        return Rule(function, reads) if reads else Hold(function()[None])
 
-    def chance(self, draw: Draw, score: Tensor) -> Policy:
+    def chance(self, rule: object, score: Tensor) -> Policy:
         """Returns a stochastic rule."""
-        reads, work_out = self.rule(draw.law)
+        reads, work_out = self.rule(rule)
         law = DrawnLaw(self.column, lambda inputs: work_out(self.cells(reads, inputs)))
         if not reads:
             law.check()
@@ -139,11 +123,10 @@ class _Reader:
 
     def cells(self, reads: Sequence[int], inputs: Sequence[Tensor]) -> list[pd.Series]:
         """Returns what is read in the user's cells, (rows,) each."""
-        columns = []
-        for j, x in zip(reads, torch.broadcast_tensors(*inputs) if inputs else (), strict=True):
-            flat = x.detach().cpu().double().numpy().ravel()
-            columns.append(self.schema.columns[j].natural(flat))
-        return columns
+        flat = [
+            x.detach().cpu().double().numpy().ravel() for x in torch.broadcast_tensors(*inputs)
+        ]
+        return [self.schema.columns[j].natural(x) for j, x in zip(reads, flat, strict=True)]
 
     def rule(self, rule: object) -> tuple[tuple[int, ...], Callable[[list[pd.Series]], Any]]:
         """Returns what a rule reads, and how it is worked out from that."""
@@ -157,11 +140,11 @@ class _Reader:
         if not callable(rule) or hasattr(rule, "ppf"):
             return (), lambda cells: rule
         reads, keywords = self.arguments(rule)
+        unnamed = len(reads) - len(keywords)
 
         def work_out(cells: list[pd.Series]) -> object:
-            named = dict(zip(keywords, cells[len(cells) - len(keywords) :], strict=True))
             try:
-                return rule(*cells[: len(cells) - len(keywords)], **named)
+                return rule(*cells[:unnamed], **dict(zip(keywords, cells[unnamed:], strict=True)))
             except InputError:
                 raise
             except Exception as error:
@@ -185,11 +168,10 @@ class _Reader:
             return (self.node,), []
         rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         wanted = [p for p in parameters if p.default is p.empty and p.kind not in rest]
-        keywords = [p.name for p in wanted if p.kind is inspect.Parameter.KEYWORD_ONLY]
-        nameless = [p for p in wanted if p.kind is inspect.Parameter.POSITIONAL_ONLY]
-        if not wanted and any(p.kind is rest[0] for p in parameters):
-            return (self.node,), []
-        if len(wanted) == 1 and (nameless or wanted[0].name not in self.graph.nodes):
+        keywords = [p.name for p in wanted if p.kind is p.KEYWORD_ONLY]
+        named = {p.name for p in wanted if p.kind is not p.POSITIONAL_ONLY}
+        takes_any = not wanted and any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        if takes_any or (len(wanted) == 1 and named.isdisjoint(self.graph.nodes)):
             return (self.node,), keywords
         return tuple(self.index(p.name, call_of(function)) for p in wanted), keywords
 
@@ -233,6 +215,6 @@ def _shown(value: object) -> str:
     if callable(value):
         return call_of(value)
     label = plain(value)
-    if label is None:
-        return "…"
-    return repr(label) if isinstance(label, str | bool) else f"{label:g}"
+    if isinstance(label, str | bool):
+        return repr(label)
+    return "…" if label is None else f"{label:g}"

@@ -67,12 +67,7 @@ def call_of(function: Callable[..., Any]) -> str:
 
 
 class DrawnLaw:
-    """The law of a `Draw`, over the model's values.
-
-    Arguments:
-        column: The column that is drawn.
-        law_at: Says the law from the values of what it reads, (...) each.
-    """
+    """The law of a `Draw`, over the model's values; `law_at` says it from what it reads."""
 
     def __init__(self, column: Column, law_at: Callable[[Sequence[Tensor]], Any]) -> None:
         self.column, self.law_at = column, law_at
@@ -80,26 +75,25 @@ class DrawnLaw:
 
     def draw(self, score: Tensor, inputs: Sequence[Tensor]) -> Tensor:
         """Returns quantiles at Φ(score)."""
-        (score, *inputs), shape = _together(score, *inputs)
-        law = self._at(inputs, math.prod(shape))
+        score, *inputs = torch.broadcast_tensors(score, *inputs)
         chance = ndtr(score.detach().cpu().double().numpy().ravel())
         # The quantiles of 0 and 1 may be infinite; those of their neighbours are not.
-        found = law.quantile(chance.clip(np.finfo(float).tiny, np.nextafter(1.0, 0.0)))
-        return torch.tensor(found).reshape(shape).to(score)
+        chance = chance.clip(np.finfo(float).tiny, np.nextafter(1.0, 0.0))
+        found = self._at(inputs, score.numel()).quantile(chance)
+        return torch.tensor(found).reshape(score.shape).to(score)
 
     def log_prob(self, x: Tensor, inputs: Sequence[Tensor]) -> Tensor:
         """Returns the log-density in the model's units."""
-        (x, *inputs), shape = _together(x, *inputs)
-        law = self._at(inputs, math.prod(shape))
-        found = law.log_prob(x.detach().cpu().double().numpy().ravel())
-        return torch.tensor(found).reshape(shape).to(x)
+        x, *inputs = torch.broadcast_tensors(x, *inputs)
+        at = x.detach().cpu().double().numpy().ravel()
+        return torch.tensor(self._at(inputs, len(at)).log_prob(at)).reshape(x.shape).to(x)
 
     def support(self, inputs: Sequence[Tensor], tail: float) -> Tensor:
         """Returns one more than the quantile at 1 − tail."""
         shape = torch.broadcast_shapes(*(x.shape for x in inputs))
-        count = math.prod(shape)
-        law = self._at(inputs, count)
-        return torch.tensor(law.quantile(np.full(count, 1.0 - tail))).reshape(shape).long() + 1
+        chance = np.full(math.prod(shape), 1.0 - tail)
+        found = self._at(inputs, len(chance)).quantile(chance)
+        return torch.tensor(found).reshape(shape).long() + 1
 
     def check(self) -> None:
         """Refuses what is no law, where it depends on nothing."""
@@ -125,12 +119,6 @@ class DrawnLaw:
             chance = np.asarray(law, dtype=np.float64)
             law = dict(zip(self.column.levels, (1.0 - chance, chance), strict=True))
         return _Chances.read(law, self.column, rows, self.what)
-
-
-def _together(*tensors: Tensor) -> tuple[list[Tensor], torch.Size]:
-    """Returns tensors of one shape, and that shape."""
-    broadcast = list(torch.broadcast_tensors(*tensors))
-    return broadcast, broadcast[0].shape
 
 
 @dataclass(frozen=True)
@@ -173,9 +161,8 @@ class _Chances:
     def log_prob(self, x: np.ndarray) -> np.ndarray:
         """Returns the log-probability of values, (n,)."""
         if self.no_density:
-            raise InputError(
-                f"{self.no_density}; leave the column out, or draw it from a density."
-            )
+            ask = "leave the column out, or draw it from a density"
+            raise InputError(f"{self.no_density}; {ask}.")
         same = np.rint(x)[:, None] == self.values
         with np.errstate(divide="ignore"):
             return np.log((same * self.chances).sum(-1))

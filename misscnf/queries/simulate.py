@@ -170,8 +170,7 @@ class QueryMixin(EffectMixin):
         table = self._read(df)
         count = 1 if draws is None else draws
         check_count("draws", count)
-        shape = (count, len(table))
-        policies = read_policies(do, self._graph(), self.schema_, shape, seed)
+        policies = read_policies(do, self._graph(), self.schema_, (count, len(table)), seed)
         if not policies:
             raise InputError("counterfactual needs an intervention, such as do={'dose': 0.0}.")
         self._warn_beyond(do)
@@ -202,15 +201,14 @@ class QueryMixin(EffectMixin):
             seed: Where randomness starts.
         """
         table = self._read(df)
-        if not proper:
-            values = self._draw(table, draws, {}, seed)
-        else:
-            check_count("draws", draws)
+        check_count("draws", draws)
+        if proper:
             others = self._replicates(0.5, data, None)
             models = [others[draw % len(others)].model for draw in range(draws)]
             parts = [self._draw(table, 1, {}, seed, model, i) for i, model in enumerate(models)]
-            values = torch.cat(parts)
-        return self._frame(table, values, flat=False, replaced=(), exact=())
+        else:
+            parts = [self._draw(table, draws, {}, seed)]
+        return self._frame(table, torch.cat(parts), flat=False, replaced=(), exact=())
 
     def _draw(
         self,
@@ -241,11 +239,8 @@ class QueryMixin(EffectMixin):
         exact: Collection[int],
     ) -> pd.DataFrame:
         """Returns values (draws, N, d) as the user's cells; what is not replaced, bit for bit."""
-        index = table.index
-        if not flat:
-            index = pd.MultiIndex.from_product(
-                [range(len(values)), table.index], names=["draw", "row"]
-            )
+        names, levels = ["draw", "row"], [range(len(values)), table.index]
+        index = table.index if flat else pd.MultiIndex.from_product(levels, names=names)
         return table.complete(values, index, replaced=replaced, exact=exact)
 
     def check(
@@ -297,11 +292,9 @@ class QueryMixin(EffectMixin):
 
 def _conditional(joint: RowLikelihood, below: RowLikelihood) -> RowLikelihood:
     """Returns log p(shown | given); −∞ where what is given has probability zero itself."""
-    log_prob = torch.where(
-        torch.isneginf(below.log_prob), -torch.inf, joint.log_prob - below.log_prob
-    )
+    never = below.log_prob.isneginf()
     return RowLikelihood(
-        log_prob,
+        torch.where(never, -torch.inf, joint.log_prob - below.log_prob),
         (joint.standard_error**2 + below.standard_error**2).sqrt(),
         torch.minimum(joint.effective_draws, below.effective_draws),
     )

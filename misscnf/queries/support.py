@@ -66,12 +66,8 @@ class FittedReport:
     def _repr_html_(self) -> str:
         title, facts = self.report.glance()
         shown = self.support[["node", "parents", "rows revealed", "share outside"]]
-        tables = {
-            "": self.report.families(),
-            f"after the fit, {self.question}": shown.assign(
-                parents=shown["parents"].map(", ".join)
-            ),
-        }
+        shown = shown.assign(parents=shown["parents"].map(", ".join))
+        tables = {"": self.report.families(), f"after the fit, {self.question}": shown}
         return card(title, facts, tables, self.warnings, state="good" if self.ok else "bad")
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,16 +90,9 @@ def measure_support(
     rules: SupportRules,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Returns how far the draws of a question leave what the rows reveal of each family.
+    """Returns how far draws under policies leave what the rows of a fit reveal of each family.
 
-    Arguments:
-        model: The fitted model, in its own units.
-        table: The rows it was fitted to.
-        policies: The interventions of the question, by node.
-        nodes: The families that the question leans on.
-        question: Its words, for the sentences.
-        rules: What is usual, and what is worth saying.
-        seed: Where randomness starts.
+    `nodes` are those whose families the question leans on, `question` its words.
     """
     generator = derive_generator(seed, "support")
     noise = normal_numbers((rules.draws, model.noise_width), generator, table.values)
@@ -132,8 +121,12 @@ def _family(
     whole = table.observed[:, [node, *parents]].all(1)
     rows = table.values[whole][:, parents]
     encoding = Encoding([table.schema.domains[j] for j in parents])
-    revealed = encoding(_some(rows, rules.most_rows, seed).double()).numpy()
-    share = _share_outside(revealed, encoding(drawn[:, parents].double()).numpy(), rules.usual)
+    some = rows
+    if len(rows) > rules.most_rows:
+        order = torch.randperm(len(rows), generator=derive_generator(seed, "rows"))
+        some = rows[order[: rules.most_rows]]
+    revealed, asked = (encoding(x.double()).numpy() for x in (some, drawn[:, parents]))
+    share = _share_outside(revealed, asked, rules.usual)
     sentence = (
         f"{graph.nodes[node]} with its parents {', '.join(names)}: {100 * share:.0f} % of the "
         f"rows {question} lie where no row shows this family whole ({100 * rules.usual:.0f} % is "
@@ -142,49 +135,36 @@ def _family(
     return graph.nodes[node], names, len(rows), share, share > rules.worth_saying, sentence
 
 
-def _some(values: Tensor, most: int, seed: int) -> Tensor:
-    """Returns all rows, or so many of them at random."""
-    if len(values) <= most:
-        return values
-    return values[torch.randperm(len(values), generator=derive_generator(seed, "rows"))[:most]]
-
-
 def _share_outside(revealed: np.ndarray, drawn: np.ndarray, share: float) -> float:
     """Returns the share of drawn points further from all revealed ones than is usual."""
     if len(revealed) < 2:
         return 1.0
     tree = cKDTree(revealed)
-    among = tree.query(revealed, k=2)[0][:, 1]
-    usual = np.quantile(among, 1.0 - share)
+    usual = np.quantile(tree.query(revealed, k=2)[0][:, 1], 1.0 - share)
     return float((tree.query(drawn)[0] > usual + 1e-9).mean())
 
 
 def region_shares(regions: pd.DataFrame, schema: Schema, completed: Tensor) -> list[float]:
-    """Returns the share of completed rows in each region, NaN where a column is not the model's.
+    """Returns the share of completed rows (n, d) in each region of a report.
 
-    Arguments:
-        regions: The regions of a report.
-        schema: The kinds and units of the columns.
-        completed: (n, d) rows drawn from the model's posterior.
+    It is NaN where a region is of a column that is not the model's.
     """
-    raw = dict(zip(schema.nodes, schema.decode(completed.numpy()).T, strict=True))
-    columns = dict(zip(schema.nodes, schema.columns, strict=True))
+    raw = schema.decode(completed.numpy()).T
+    known = dict(zip(schema.nodes, zip(schema.columns, raw, strict=True), strict=True))
     shares = []
     for conditions in regions["conditions"]:
-        known = all(condition["column"] in raw for condition in conditions)
-        inside = np.ones(len(completed), dtype=bool)
-        for condition in conditions if known else ():
-            name = condition["column"]
-            inside &= _holds(condition, columns[name], raw[name])
-        shares.append(float(inside.mean()) if known else float("nan"))
+        inside = np.ones(len(completed))
+        for one in conditions:
+            inside *= _holds(one, *known[one["column"]]) if one["column"] in known else np.nan
+        shares.append(float(inside.mean()))
     return shares
 
 
 def _holds(condition: Mapping[str, Any], column: Column, raw: np.ndarray) -> np.ndarray:
     if "levels" not in condition:
         low, high = condition["low"], condition["high"]
-        above = np.ones(len(raw), dtype=bool) if low is None else raw >= low
-        return above if high is None else above & (raw <= high)
+        above = raw >= (-np.inf if low is None else low)
+        return above & (raw <= (np.inf if high is None else high))
     wanted = set(map(str, condition["levels"]))
     if isinstance(column, Levels):
         named = np.array([_label(level) in wanted for level in column.levels])

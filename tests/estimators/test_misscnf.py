@@ -453,3 +453,13 @@ def test_a_model_of_an_earlier_release_is_refused_in_a_sentence(tmp_path):
     save_model(tmp_path, model.model_, {"chosen": "linear", "rungs": {"a": "line", "b": "line"}})
     with pytest.raises(ModelFileError, match=r"saved by an earlier misscnf; fit the model again"):
         MissCNF.load(tmp_path)
+
+
+def test_how_kinds_are_inferred_is_a_setting_and_is_saved_with_the_model(tmp_path):
+    stage = np.tile(np.arange(8.0), 20)
+    df = pd.DataFrame({"stage": stage, "y": stage + np.random.default_rng(0).normal(size=160)})
+    model = MissCNF("stage -> y", "linear", settings={"kinds.most_ordinal": 8}).fit(df)
+    assert model.kinds_.set_index("column").loc["stage", "kind"] == "ordinal"
+    model.save(tmp_path / "model")
+    assert MissCNF.load(tmp_path / "model").settings_.kinds.most_ordinal == 8
+    assert MissCNF("stage -> y", "linear").fit(df).kinds_["kind"].tolist()[0] != "ordinal"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from misscnf.data.cells import (
     read_numbers,
 )
 from misscnf.data.codecs.base import Column
-from misscnf.data.domains import CONTINUOUS, Domain
+from misscnf.data.domains import CONTINUOUS
 from misscnf.data.scales import Unit
 from misscnf.errors import InputError
 
@@ -41,6 +41,8 @@ class Continuous(Column, kinds=("continuous",)):
     name: str
     scaling: Unit
     dtype: Dtype = FLOAT
+
+    domain = CONTINUOUS
 
     @classmethod
     def learn(
@@ -63,7 +65,7 @@ class Continuous(Column, kinds=("continuous",)):
                 f"and the scale positive (values too large to average in float64 need larger "
                 f"units)."
             )
-        unit = Unit(location, scale, link.link, link.low, link.high)
+        unit = replace(link, location=location, scale=scale)
         return cls(name, unit, dtype if can_hold_numbers(dtype) else FLOAT)
 
     @property
@@ -72,17 +74,11 @@ class Continuous(Column, kinds=("continuous",)):
         return self.scaling
 
     @property
-    def domain(self) -> Domain:
-        """A standardised number."""
-        return CONTINUOUS
-
-    @property
     def shown_kind(self) -> str:
         """The kind, by the name that `kinds=` has for it."""
-        if self.unit.link == "logit":
-            standard = (self.unit.low, self.unit.high) == (0.0, 1.0)
-            return "proportion" if standard else "bounded"
-        return "continuous" if self.unit.affine else "positive"
+        if self.unit.link != "logit":
+            return "continuous" if self.unit.affine else "positive"
+        return "proportion" if (self.unit.low, self.unit.high) == (0.0, 1.0) else "bounded"
 
     @property
     def request(self) -> str | dict[str, Any]:
