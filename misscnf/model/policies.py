@@ -18,16 +18,17 @@ own. It must not have a cycle: a policy cannot read what lies downstream of its 
 
 from __future__ import annotations
 
-import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+import networkx as nx
 from torch import Tensor
 
 from misscnf.errors import InputError
 from misscnf.graph import CausalGraph
+from misscnf.graph.dag import topological_order
 
 __all__ = [
     "Policy",
@@ -182,21 +183,10 @@ def sweep_order(
     parents = dependencies(graph, policies)
     if not policies or all(max(pa, default=-1) < i for i, pa in enumerate(parents)):
         return nodes
-    waiting = [len(causes) for causes in parents]
-    effects: list[list[int]] = [[] for _ in parents]
-    for i, causes in enumerate(parents):
-        for j in causes:
-            effects[j].append(i)
-    ready = [i for i, count in enumerate(waiting) if not count]
-    order: list[int] = []
-    while ready:
-        order.append(heapq.heappop(ready))
-        for i in effects[order[-1]]:
-            waiting[i] -= 1
-            if not waiting[i]:
-                heapq.heappush(ready, i)
-    if len(order) < len(graph):
-        raise _refusal(graph, policies)
+    try:
+        order = topological_order(parents)
+    except nx.NetworkXUnfeasible:
+        raise _refusal(graph, policies) from None
     wanted = set(nodes)
     return [i for i in order if i in wanted]
 

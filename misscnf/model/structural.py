@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from misscnf.graph import CausalGraph
 from misscnf.mechanisms import LinearForm, Mechanism
-from misscnf.model.policies import Intervention, Policy, as_policies, sweep_order
+from misscnf.model.policies import Intervention, as_policies, sweep_order
 
 __all__ = ["StructuralModel"]
 
@@ -37,7 +37,6 @@ class StructuralModel(nn.Module):
             one, and so its parameters.
 
     Example:
-        >>> from misscnf.mechanisms import Gaussian
         >>> graph = CausalGraph.read("x0 -> x1; x1 -> x2")
         >>> tied = StructuralModel(
         ...     graph, {"first": Gaussian(0), "next": Gaussian(1)}, keys=["first", "next", "next"]
@@ -57,14 +56,10 @@ class StructuralModel(nn.Module):
         self.graph = graph
         self.mechanisms = nn.ModuleList(by_key.values())
         """one a block"""
-        names = list(by_key)
-        self.block_of = tuple(names.index(key) for key in self.keys)
-        """the block of each node"""
-        self.blocks = tuple(
-            tuple(i for i, its in enumerate(self.block_of) if its == block)
-            for block in range(len(names))
-        )
+        self.blocks = tuple(nodes_by_key(self.keys).values())
         """the nodes of each block"""
+        self.block_of = tuple(list(by_key).index(key) for key in self.keys)
+        """the block of each node"""
         self._parents = [list(parents) for parents in graph.parents]
         laws = [self.mechanism(i) for i in range(len(graph))]
         ends = list(itertools.accumulate(law.noise_size for law in laws))
@@ -154,33 +149,25 @@ class StructuralModel(nn.Module):
         acting = as_policies(policies)
         columns = list(values.unbind(-1))
         for i in sweep_order(self.graph, acting, nodes):
-            x = self._value_of(i, columns, noise, acting.get(i))
+            if i in acting:
+                inputs = [
+                    self._natural(i, columns, noise) if j == i else columns[j]
+                    for j in acting[i].reads
+                ]
+                x = acting[i].act(inputs, columns[i])
+            else:
+                x = self._natural(i, columns, noise)
             columns[i] = x if where is None else torch.where(where[..., i], x, columns[i])
         return torch.stack(columns, dim=-1)
 
-    def _value_of(
-        self, i: int, columns: list[Tensor], noise: Tensor, policy: Policy | None
-    ) -> Tensor:
-        """Returns the value of a node, by its mechanism or by its policy, (...)."""
-        if policy is not None:
-            inputs = [
-                self._natural(i, columns, noise) if j == i else columns[j] for j in policy.reads
-            ]
-            return policy.act(inputs, columns[i])
-        return self._natural(i, columns, noise)
-
     def _natural(self, i: int, columns: list[Tensor], noise: Tensor) -> Tensor:
         """Returns what the mechanism makes of the noise and of the parents as they are, (...)."""
-        pa = self._parents[i]
+        pa, mechanism = self._parents[i], self.mechanism(i)
         blank = columns[i].new_zeros(*columns[i].shape, 0)
         parents = torch.stack([columns[j] for j in pa], -1) if pa else blank
-        u = self._noise_of(noise, i)
-        return self.mechanism(i).generate(u, parents).expand_as(columns[i])
-
-    def _noise_of(self, noise: Tensor, node: int) -> Tensor:
-        """Returns a node's own noise, (...) where it is one number and (..., k) otherwise."""
-        own = noise[..., self._noise[node]]
-        return own if self.mechanism(node).noise_size > 1 else own[..., 0]
+        own = noise[..., self._noise[i]]
+        u = own if mechanism.noise_size > 1 else own[..., 0]
+        return mechanism.generate(u, parents).expand_as(columns[i])
 
     def abduct(self, values: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Returns the noise of complete rows, (..., noise_width).
@@ -205,9 +192,8 @@ class StructuralModel(nn.Module):
         Only descendants of the intervened nodes are swept; every other value comes back as it was,
         to the bit.
         """
-        noise = self.abduct(values, generator)
         touched = sorted(self.graph.descendants(policies))
-        return self.complete(values, touched, noise, policies)
+        return self.complete(values, touched, self.abduct(values, generator), policies)
 
     def linear_forms(self) -> list[LinearForm | None]:
         """Returns each node's linear-Gaussian coefficients, None where it has none."""
@@ -223,6 +209,14 @@ class StructuralModel(nn.Module):
         found = [self.block(block).log_prior() for block in range(len(self.blocks))]
         parts = [part for part in found if part is not None]
         return torch.stack(parts).sum() if parts else None
+
+
+def nodes_by_key(keys: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Returns the nodes of each key, in the order in which keys first come."""
+    found: dict[str, tuple[int, ...]] = {}
+    for node, key in enumerate(keys):
+        found[key] = (*found.get(key, ()), node)
+    return found
 
 
 def _by_key(
