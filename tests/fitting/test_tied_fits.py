@@ -225,9 +225,9 @@ def test_whole_fits_of_a_tied_chain():
 
 def test_a_tied_network_trains():
     values = chain(lambda x: 1.5 * np.sin(1.5 * x), rows=500, noise=0.4)
-    settings = preset_settings("auto", {"epochs": 25, "selection.compare": False})
+    settings = preset_settings("auto", {"epochs": 40, "selection.compare": False})
     line = fit_model(LINEAR, *parts(values), preset_settings("linear"))
-    fit = fit_model(LINEAR, *parts(values), replace(settings, shape=Shape(hidden=(16,))))
+    fit = fit_model(LINEAR, *parts(values), replace(settings, shape=Shape(hidden=(32, 32))))
     assert fit.chosen == "network"
     assert fit.model.mechanism(1) is fit.model.mechanism(2)
     assert fit.history[-1].train > line.history[-1].train + 0.2
