@@ -43,5 +43,5 @@ class ShardedRows:
                 part[mine] = of_shard
         return parts
 
-    def batches(self, size):
+    def batches(self, size=65_536):
         return (self.take(part) for part in torch.arange(len(self)).split(size))
