@@ -47,6 +47,7 @@ def test_the_page_lists_what_a_module_exports(module):
     assert sorted(PUBLIC[module]) == sorted(importlib.import_module(module).__all__)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "name"), NAMES, ids=lambda word: word)
 def test_a_public_name_says_what_it_is(module, name):
     found = getattr(importlib.import_module(module), name)

@@ -13,6 +13,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 PAGES += [ROOT / "study" / "README.md", *sorted((ROOT / "study" / "docs").glob("*.md"))]
 
 
+@pytest.mark.slow
 def test_the_worked_example_runs_as_it_is_printed(tmp_path):
     """In a process of its own, since a kind of column stays registered."""
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

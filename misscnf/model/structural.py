@@ -37,6 +37,7 @@ class StructuralModel(nn.Module):
             one, and so its parameters.
 
     Example:
+        >>> from misscnf.mechanisms import Gaussian
         >>> graph = CausalGraph.read("x0 -> x1; x1 -> x2")
         >>> tied = StructuralModel(
         ...     graph, {"first": Gaussian(0), "next": Gaussian(1)}, keys=["first", "next", "next"]

@@ -42,6 +42,7 @@ def test_a_second_run_does_nothing(tmp_path):
     assert os.listdir(tmp_path) == ["main.csv"]
 
 
+@pytest.mark.slow
 def test_an_id_runs_its_trial(tmp_path):
     name = "main-chain_lin-complete-none-full-linear-3-rows=200"
     assert call("run", name, "--store", tmp_path, "--quiet").exit_code == 0
@@ -49,6 +50,7 @@ def test_an_id_runs_its_trial(tmp_path):
     assert call("run", name, "--seed", "1").exit_code == 2
 
 
+@pytest.mark.slow
 def test_a_dry_run_lists_what_is_left(tmp_path):
     words = ["run", "main", *ONE, "--method", "mean", "--method", "full", *QUICK]
     assert len(call(*words, "--store", tmp_path / "new", "--dry-run").stdout.split()) == 2
@@ -71,6 +73,7 @@ def test_failures_are_rows_and_can_be_redone(tmp_path):
     assert len(Store(tmp_path).rows("main")) == 2
 
 
+@pytest.mark.slow
 def test_tables_and_figures_come_from_the_store(tmp_path):
     call(
         "run", "main", *ONE, *QUICK, "--store", tmp_path, "--method", "mean", "--method", "misscnf"
@@ -154,6 +157,7 @@ def test_help_fits_a_screen_and_has_an_example(verb):
     assert f"Example: misscnf bench {verb}" in text
 
 
+@pytest.mark.slow
 def test_a_sweep_that_was_killed_goes_on(tmp_path):
     # Twelve trials of some tenths of a second; killed after two, in the middle of whatever it did.
     words = ["run", "main", "--scm", "chain_lin", "--mechanism", "mar", "--method", "misscnf"]

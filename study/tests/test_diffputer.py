@@ -107,6 +107,7 @@ def walks(rows, denoise=gaussian, **options):
     return edm.sample_hidden(denoise, values, observed, derive_generator(0, "walk"), **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", PRESETS)
 def test_walks_draw_from_the_conditional(preset):
     """It is nearly so: over 8 seeds, the bias is −0.05 ± 0.015 of a deviation with the paper's
@@ -185,6 +186,7 @@ def test_progress_is_heard_and_a_lost_loss_is_refused():
         DiffPuter(replace(DIFFPUTER, rate=1e30)).fit(line(40, 0), seed=0)
 
 
+@pytest.mark.slow
 def test_draws_keep_the_spread_that_means_lose():
     """Y | x has variance one. Over 10 tables, filled values have 0.08 ± 0.011 of it around their
     line if they are means, and 0.72 ± 0.09 if they are draws, after so little training; bounds

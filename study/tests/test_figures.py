@@ -27,6 +27,7 @@ def curves():
     return pd.concat(parts, ignore_index=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suite", SUITES)
 def test_every_suite_has_a_figure(suite, tmp_path):
     (figure,) = draw_figures(every_row(suite, seed=[0, 1]), NO_CURVES, "kl").values()

@@ -317,6 +317,7 @@ def test_kpi_beats_the_mean():
     assert errors(Kpi("fast"), tables(500)).max() < 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", [CHAIN, None], ids=["omiracle", "miracle"])
 def test_miracle_beats_the_mean(graph):
     """Over 12 tables the larger of the two ratios is 0.61 ± 0.03: the bound is 8 of these away."""

@@ -62,6 +62,7 @@ def world(request):
 # The truth against itself.
 
 
+@pytest.mark.slow
 def test_truth_is_at_no_distance_from_itself(world):
     truth, test = world.model, world.sample(200, 0)
     assert exact_kl(truth, truth, draws=500) == 0.0
@@ -71,6 +72,7 @@ def test_truth_is_at_no_distance_from_itself(world):
     assert (local_kl(truth, truth, test, "x1", bins=4)["error"] == 0.0).all()
 
 
+@pytest.mark.slow
 def test_floor_of_ate_is_the_length_of_a_normal_vector():
     """On collider_lin the error is 0.02 ‖(z1, z2/√2)‖, in closed form.
 

@@ -81,6 +81,7 @@ def test_same_seed_same_answer(name, fitted):
     assert (np.random.get_state()[1] == state).all()  # the global state is nobody's
 
 
+@pytest.mark.slow
 def test_seed_moves_what_is_drawn(name):
     one, other = (QUICK[name]().fit(TRAIN, seed=s).complete(TRAIN) for s in (0, 1))
     assert one.equals(other) == (name in {"mean", "knn"})
@@ -172,6 +173,7 @@ def test_mean_is_the_mean_of_the_observed_cells():
     assert done.to_numpy().tolist() == [[1.0, 0.0], [3.0, 2.0], [5.0, 1.0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [100, 7])
 def test_mice_is_the_call_of_scikit_learn_bit_for_bit(rounds):
     direct = sklearn.impute.IterativeImputer(
@@ -187,6 +189,7 @@ def test_mice_is_the_call_of_scikit_learn_bit_for_bit(rounds):
     assert (bits(imputer.complete(TRAIN)) == expected.view(np.int64)).all()
 
 
+@pytest.mark.slow
 def test_mice_draws_have_the_moments_of_the_closed_form():
     """40 tables: each of 4 coefficients is within 5 standard errors but 1 time in 20,000."""
     world, rate = load_scm("collider_nlin"), 0.6

@@ -26,6 +26,7 @@ def model():
     return MissCNF("flag; time; grade; visits; weight", preset="linear", progress=False).fit(table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("word", "value"),
     [
@@ -61,6 +62,7 @@ def test_a_grid_has_both_ends_and_round_numbers(model):
         read_values(["weight=0:1:1", "grade=1:2:1"], "--do", model)
 
 
+@pytest.mark.slow
 def test_the_curve_of_a_category_has_a_line_a_level(model, call, here):
     model.save(here / "levels")
     result = call("effect levels --on time --do weight=60:80:10 --versus weight=70 --draws 50")
@@ -84,6 +86,7 @@ RULES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RULES)
 def test_rules_after_an_option_are_those_of_python(call, here, name):
     word, do = RULES[name]

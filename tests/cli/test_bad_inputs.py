@@ -345,6 +345,7 @@ def files():
     return {str(path): path.read_bytes() if path.is_file() else None for path in Path().rglob("*")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_a_bad_input_is_refused_in_a_sentence_and_a_good_one_beside_it_is_not(
     case, call, monkeypatch

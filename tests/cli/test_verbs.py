@@ -228,6 +228,7 @@ def test_scores_of_some_columns(call, here):
 # ---------------------------------------------------------------------- intervals and groups
 
 
+@pytest.mark.slow
 def test_an_interval_of_the_command_is_that_of_the_library(call, here):
     ask = "effect model --on y --do t=1 --versus t=0 --interval 0.9 --data data.csv"
     found = as_json(call(f"{ask} --draws 500 --json"))
@@ -248,6 +249,7 @@ def test_groups_and_the_treated(call, here):
     assert as_json(call(f"{ask} --treated"))["group"] == "on those with t = 1"
 
 
+@pytest.mark.slow
 def test_a_curve_with_bands(call, here):
     ask = "effect model --on y --do dose=0:2:1 --draws 500 --interval 0.9 --data data.csv"
     curve = as_json(call(f"{ask} --json"))["curve"]
@@ -259,6 +261,7 @@ def test_a_curve_with_bands(call, here):
 # ------------------------------------------------------------------------------- report, demo
 
 
+@pytest.mark.slow
 def test_report_writes_a_page(call, here):
     done(call("report model data.csv --effect t:y --interval 0 --out report.html"))
     page = (here / "report.html").read_text()
@@ -267,6 +270,7 @@ def test_report_writes_a_page(call, here):
     assert call("report model data.csv --out report.pdf").exit_code == 2
 
 
+@pytest.mark.slow
 def test_the_demo_is_near_the_published_answer(call, here):
     pytest.importorskip("causaldata")
     found = as_json(call("demo --preset linear --out d --json --quiet"))

@@ -48,6 +48,7 @@ def test_a_fitted_model_shows_what_it_is(model, df):
     assert model._repr_mimebundle_()["text/html"] == model._repr_html_()
 
 
+@pytest.mark.slow
 def test_a_trained_model_shows_its_gain(df):
     settings = {"epochs": 1}
     trained = MissCNF(GRAPH, progress=False, settings=settings).fit(df)

@@ -46,11 +46,13 @@ def mixed(rows=120, seed=0):
     return df.apply(lambda column: column.mask(rng.random(rows) < 0.15))
 
 
+@pytest.mark.slow
 @estimator_checks.parametrize_with_checks([MissCNFImputer(), MissCNFImputer(draw="sample")])
 def test_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")
 @pytest.mark.parametrize(
     "name",
@@ -151,6 +153,7 @@ def filled_mixed():
     return df, imputer, imputer.transform(df)
 
 
+@pytest.mark.slow
 def test_kinds_and_dtypes_are_kept(filled_mixed):
     df, imputer, filled = filled_mixed
     pd.testing.assert_series_equal(filled.dtypes, df.dtypes)
@@ -243,6 +246,7 @@ def test_no_complete_row_is_needed(caplog):
 # ----------------------------------------------------------------------------------- at work
 
 
+@pytest.mark.slow
 def test_pipelines_column_transformers_and_cross_validation():
     rng = np.random.default_rng(0)
     df = table()

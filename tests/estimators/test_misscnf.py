@@ -97,6 +97,7 @@ def test_log_prob_is_the_marginal_density_in_original_units(linear, df):
         assert found[label] == pytest.approx(expected, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_density_of_one_column_integrates_to_one_in_original_units(network, complete):
     grid = np.linspace(complete.y.min() - 8000, complete.y.max() + 8000, 1501)
     rows = pd.DataFrame({"y": grid})
@@ -280,6 +281,7 @@ def test_imputations_have_the_conditional_law(linear):
 # ----------------------------------------------------------------------------------- fitting
 
 
+@pytest.mark.slow
 def test_validation_may_be_a_share_or_another_table(df, complete):
     model = MissCNF(GRAPH, settings=SETTINGS, progress=False).fit(df, validation=complete.head(50))
     assert "validation" in model.history_
@@ -299,6 +301,7 @@ def test_tiny_tables_fit(complete):
     assert np.isfinite(model.log_prob(five)).all()
 
 
+@pytest.mark.slow
 def test_a_spline_and_a_network_scale_can_be_fitted(df):
     shape = Shape(kind="spline", hidden=(8,), scale_hidden=(8,))
     model = MissCNF(GRAPH, settings={**SETTINGS, "shape": shape}, progress=False).fit(df)
@@ -378,6 +381,7 @@ def test_an_unfitted_model_says_so(df):
         MissCNF(GRAPH).log_prob(df)
 
 
+@pytest.mark.slow
 def test_auto_recovers_a_nonlinear_effect_under_mar():
     """chain_nlin, MAR 60 %: E[x3 | do(x1)] against the truth, where complete cases are few."""
     world = load_scm("chain_nlin")

@@ -54,6 +54,7 @@ def numbers_of(prior):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slope", [0.0, 1.0], ids=["noise of one size", "of many sizes"])
 @pytest.mark.parametrize(("least", "share"), [(1e-5, 0.002), (0.05, 0.05)])
 @pytest.mark.parametrize("form", FORMS)
@@ -95,6 +96,7 @@ def test_with_all_rows_as_centres_the_evidence_is_that_of_the_process(form):
     assert float(found) == pytest.approx(float(wanted), abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_every_basis_function_is_as_steep_and_apart_from_the_line(form):
     """In units of its own error: information of rows and prior together is N for every weight."""
@@ -125,6 +127,7 @@ def test_a_curve_beats_a_line_by_what_it_says_and_spends_little():
     assert float(curve.log_scale.bias.detach().exp()) == pytest.approx(0.3, rel=0.1)
 
 
+@pytest.mark.slow
 def test_beyond_the_data_a_curve_goes_on_straight():
     basis, curve, _, _ = fitted("exponential")
     high = float(basis.edges[1])
@@ -136,6 +139,7 @@ def test_beyond_the_data_a_curve_goes_on_straight():
     torch.testing.assert_close(values[2:] - values[0], slope * torch.tensor([2.0, 4.0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beyond", [-1.5, 0.0, 2.5])
 def test_the_slope_is_that_of_the_curve_at_the_edge(beyond):
     _, curve, _, _ = fitted("bowl of two")
@@ -158,6 +162,7 @@ def test_weights_count_rows():
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_what_many_basis_functions_would_take_is_no_curve():
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(2000, 1, generator=generator)
@@ -171,6 +176,7 @@ def test_two_values_of_a_parent_leave_nothing_to_bend():
     assert basis_of(x, x[:, 0] + torch.randn(300, generator=generator)) is None
 
 
+@pytest.mark.slow
 def test_discrete_parents_stand_beside_continuous_ones():
     generator = torch.Generator().manual_seed(0)
     group = torch.randint(2, (500,), generator=generator).double()
@@ -186,6 +192,7 @@ def test_discrete_parents_stand_beside_continuous_ones():
     torch.testing.assert_close(found, torch.tensor([0.0, 2.25, 0.0, 0.0]), atol=0.25, rtol=0)
 
 
+@pytest.mark.slow
 def test_the_same_generator_gives_the_same_basis():
     x, y = rows_of("bowl of two")
     found = [basis_of(x, y) for _ in range(8)]

@@ -58,6 +58,7 @@ def exact(model, values, observed):
     return observed_log_prob(model, filled, plan, derive_generator(0, "exact")).log_prob
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", [0.0, 0.05])
 def test_the_ratio_of_likelihoods_is_that_of_the_closed_form(by):
     """A ratio that spreads by up to 0.4 is averaged over 4096 completions: an error of 0.006 a row

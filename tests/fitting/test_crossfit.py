@@ -76,6 +76,7 @@ def test_folds_deal_every_row_out_once():
     assert not torch.equal(folds.fold, Folds.of(603, SETTINGS.selection, seed=2).fold)
 
 
+@pytest.mark.slow
 def test_the_curve_earns_a_network_and_the_lines_do_not(model):
     assert model.chosen_ == "network"
     hidden = [bool(mechanism.mean.hidden) for mechanism in model.model_.mechanisms]
@@ -91,6 +92,7 @@ def test_the_curve_earns_a_network_and_the_lines_do_not(model):
     assert model.comparison_["elpd_difference"] == pytest.approx(nodes["b"]["elpd_difference"])
 
 
+@pytest.mark.slow
 def test_gains_by_node_add_up_along_a_path(crossed):
     """From no network to all of them, one node after another: the total, to rounding."""
     nodes, before, total = sorted(crossed.candidates), frozenset(), 0.0
@@ -118,6 +120,7 @@ def test_a_higher_bar_keeps_fewer_nodes(crossed):
     assert crossed.choose(2.0) == {1}  # b
 
 
+@pytest.mark.slow
 def test_lines_stay_lines():
     """Eight linear tables of 400 rows, three candidates each: at 1.5 standard errors a false
     network has a chance of at most 6.7 % a node and a false curve too, so ten or more of 24 nodes
@@ -138,6 +141,7 @@ def test_lines_stay_lines():
     assert found < 10
 
 
+@pytest.mark.slow
 def test_long_tables_are_judged_by_some_of_their_rows():
     values = torch.arange(500.0)[:, None].expand(500, 3)
     rows = MemoryRows(values, torch.ones_like(values, dtype=torch.bool))
@@ -152,6 +156,7 @@ def test_long_tables_are_judged_by_some_of_their_rows():
     assert set(fitted.comparison_["nodes"]) == {"b", "c", "d"}
 
 
+@pytest.mark.slow
 def test_a_model_with_some_networks_is_saved_and_replicated(model, tmp_path):
     model.save(tmp_path / "m")
     loaded = MissCNF.load(tmp_path / "m")

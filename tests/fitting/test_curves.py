@@ -60,12 +60,14 @@ def choose(df, networks=()):
     return chosen_curves(df, elpd_differences)[0]
 
 
+@pytest.mark.slow
 def test_what_bends_gets_a_curve_and_a_line_does_not():
     """The line's curve has a chance of 6.7 % at most; the seed is fixed."""
     assert choose(table(), {1}).keys() == {1}
     assert choose(table()).keys() == {1}
 
 
+@pytest.mark.slow
 def test_a_network_keeps_what_basis_functions_of_one_width_say_badly():
     def steep(a):
         return 3 * np.tanh(8 * a) + 0.3 * a
@@ -73,6 +75,7 @@ def test_a_network_keeps_what_basis_functions_of_one_width_say_badly():
     assert 1 not in choose(table(3000, form=steep), {1})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("curve", "network", "chosen", "of_few_rows"),
     [
@@ -100,6 +103,7 @@ def test_one_that_beats_the_line_alone_has_to_do_so_more_clearly(
         assert ("curve" if curves else "network" if left else "line") == wanted
 
 
+@pytest.mark.slow
 def test_few_whole_families_do_not_choose_for_many_broken_ones():
     df = table(3000)
     df.loc[df.index[: int(0.8 * len(df))], "a"] = np.nan  # a fifth of the rows that show b
@@ -129,6 +133,7 @@ def model():
     torch.set_default_dtype(before)
 
 
+@pytest.mark.slow
 def test_a_curve_settles_on_what_rows_show_and_is_saved(model, tmp_path):
     forms = {name: str(form) for name, form in model.forms_.items()}
     assert forms == {"a": "line", "b": "curve", "c": "line"}
@@ -141,6 +146,7 @@ def test_a_curve_settles_on_what_rows_show_and_is_saved(model, tmp_path):
     pd.testing.assert_frame_equal(loaded.sample(20), model.sample(20))
 
 
+@pytest.mark.slow
 def test_an_interrupted_fit_of_a_curve_and_a_network_ends_in_the_same_bits(tmp_path, monkeypatch):
     """Choice and curve are found again, training goes on, lines and curve settle."""
     monkeypatch.setattr(loop_home, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
@@ -167,6 +173,7 @@ def test_an_interrupted_fit_of_a_curve_and_a_network_ends_in_the_same_bits(tmp_p
         assert torch.equal(tensor, resumed.model.state_dict()[name]), name
 
 
+@pytest.mark.slow
 def test_an_interrupted_scale_beside_a_curve_ends_in_the_same_bits(tmp_path, monkeypatch):
     """The scale is trained, the curve settles, the scale is trained again: there it stops."""
     monkeypatch.setattr(loop_home, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
@@ -193,6 +200,7 @@ def test_an_interrupted_scale_beside_a_curve_ends_in_the_same_bits(tmp_path, mon
         assert torch.equal(tensor, resumed.model.state_dict()[name]), name
 
 
+@pytest.mark.slow
 def test_without_holes_nothing_is_trained():
     model = MissCNF(GRAPH, progress=False).fit(table(400))
     assert model.curves_ == ("b",)
@@ -200,6 +208,7 @@ def test_without_holes_nothing_is_trained():
     assert model.history_["train"].iloc[0] == pytest.approx(model.score(table(400)), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_short_table_gets_curves_though_no_network(caplog):
     """With twelve rows held out no network is asked; the form is found all the same."""
     with caplog.at_level("INFO", "misscnf"):
@@ -215,6 +224,7 @@ def test_a_short_table_gets_curves_though_no_network(caplog):
     assert bent.estimate == pytest.approx(4.0, abs=1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [
@@ -232,6 +242,7 @@ def test_curves_may_be_refused(settings):
     assert type(model.model_.mechanism(1)).__name__.lower() == kind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("chosen", "home", "draw"),
     [

@@ -43,6 +43,7 @@ def symmetric_kl(truth, model):
     return float(kl(p, q) + kl(q, p))
 
 
+@pytest.mark.slow
 def test_sharp_evidence_by_draws_fits_as_well_as_the_closed_form():
     """Two-pattern chain_lin: x1 hidden given x2 = 10 x1 − u2, a tenth of the prior's width."""
     world = load_scm("chain_lin")
@@ -98,6 +99,7 @@ model.fit(df, checkpoint=sys.argv[2]).save(sys.argv[3])
 """
 
 
+@pytest.mark.slow
 def test_a_fit_killed_by_kill_9_resumes_to_the_same_bits(tmp_path):
     _, df = table(2000)
     df.to_csv(tmp_path / "table.csv", index=False)
@@ -135,6 +137,7 @@ def test_a_finished_checkpoint_gives_the_same_model_at_once(tmp_path):
     pd.testing.assert_frame_equal(first.history_, again.history_)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_table_or_a_damaged_one_is_refused(tmp_path):
     graph, df = table()
     MissCNF(graph, settings=SMALL, progress=False).fit(df, checkpoint=tmp_path)
@@ -146,6 +149,7 @@ def test_a_checkpoint_of_another_table_or_a_damaged_one_is_refused(tmp_path):
         MissCNF(graph, settings=SMALL, progress=False).fit(df, checkpoint=tmp_path)
 
 
+@pytest.mark.slow
 def test_auto_costs_little_on_linear_data_and_finds_the_curves():
     """A node of a linear world has a small chance to be bent. It may cost as much as the
     line's own estimation error, 7 parameters / (2 · 2000 rows) = 0.0018 nats a row, no more."""
@@ -162,6 +166,7 @@ def test_auto_costs_little_on_linear_data_and_finds_the_curves():
     assert models["chain_nlin"].networks_ == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["auto", "paper"])
 def test_presets_learn(preset):
     """Training raises the held-out likelihood well above the start."""

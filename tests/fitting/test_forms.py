@@ -77,6 +77,7 @@ def test_a_richer_model_starts_as_the_one_it_refines():
         assert torch.allclose(one, two, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_odd_noise_earns_its_form_and_normal_noise_does_not(model):
     forms = model.forms_
     assert forms["a"].noise
@@ -105,6 +106,7 @@ def test_a_right_fit_asks_for_nothing():
     )
 
 
+@pytest.mark.slow
 def test_noise_that_no_row_shows_earns_nothing():
     # b rises three times as fast beyond |a| = 1.2, where a is hidden, and the fit does not know:
     # it takes a to lie far out. The rows that show a have nothing odd.
@@ -124,6 +126,7 @@ def test_noise_that_no_row_shows_earns_nothing():
     )
 
 
+@pytest.mark.slow
 def test_asking_about_noise_leaves_the_fit_as_it_is():
     rng = np.random.default_rng(0)
     a = np.exp(rng.normal(size=600))  # odd, and b is not
@@ -156,6 +159,7 @@ def test_rich_noise_predicts_better_and_survives_a_save(model, tmp_path):
     pd.testing.assert_frame_equal(loaded.sample(20), model.sample(20))
 
 
+@pytest.mark.slow
 def test_rich_noise_has_intervals(model):
     effect = model.effect("d", {"a": 2}, {"a": 1}, interval=0.9, replicates=5)
     assert effect.interval[0] < effect.estimate < effect.interval[1]

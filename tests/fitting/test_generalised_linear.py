@@ -14,7 +14,7 @@ from statsmodels.miscmodels.ordinal_model import OrderedModel
 from misscnf.data import domains as kinds
 from misscnf.data.domains import CONTINUOUS
 from misscnf.data.rows import MemoryRows
-from misscnf.fitting.solve import generalised_linear as line_module
+from misscnf.fitting.settings import preset_settings
 from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Plan
@@ -200,6 +200,7 @@ def test_a_saturated_table_with_holes_is_fitted_as_by_em():
         np.testing.assert_allclose(found, law, rtol=0, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_logistic_table_with_holes_is_fitted_as_by_em():
     graph, values, _ = sample("b1 -> b2; b1 -> b3; k -> b3; b2 -> b3", 3000, seed=5)
     nodes = {name: graph.index(name) for name in graph.nodes}
@@ -245,6 +246,7 @@ def test_a_logistic_table_with_holes_is_fitted_as_by_em():
         np.testing.assert_allclose(found, special.expit(x @ beta[name]), rtol=0, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_counts_below_a_hidden_category_are_fitted_as_by_direct_search():
     graph, values, _ = sample("k -> n", 2000, seed=7)
     k, n = graph.index("k"), graph.index("n")
@@ -298,6 +300,7 @@ def test_a_number_below_a_hidden_binary_is_fitted_as_by_em():
     assert float(mechanism.linear_form().scale.detach()) == pytest.approx(scale, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [WHOLE, MIXED["confounded"]])
 def test_a_fit_with_holes_in_every_kind_beats_the_truth(text):
     """The maximum of the likelihood lies above the parameters that made the table."""
@@ -318,22 +321,23 @@ def test_a_fit_with_holes_in_every_kind_beats_the_truth(text):
     assert line.log_prob == pytest.approx(float(fitted), abs=1e-3)
 
 
-def test_empty_rows_change_nothing(monkeypatch):
-    monkeypatch.setattr(line_module, "ROWS_AT_ONCE", 128)
+def test_empty_rows_change_nothing():
+    settings = preset_settings("auto", {"integration.linear.rows_at_once": 128})
     graph, values, _ = sample("k -> b; b -> o", 256, seed=5)
     values, observed = hide(values, values[:, graph.index("k")], [1, 2], seed=6)
     domains = domains_of(graph, values, observed)
-    some = fit_linear(Structure.of(graph, domains), MemoryRows(values, observed)).model
+    some = fit_linear(Structure.of(graph, domains), MemoryRows(values, observed), settings).model
     more = (
         torch.cat([values, torch.zeros(150, 3)]),
         torch.cat([observed, torch.zeros(150, 3).bool()]),
     )
-    again = fit_linear(Structure.of(graph, domains), MemoryRows(*more)).model
+    again = fit_linear(Structure.of(graph, domains), MemoryRows(*more), settings).model
     for node, size in (("k", 3), ("b", 2), ("o", 3)):
         first, second = (probabilities(m, node, values, size) for m in (some, again))
         np.testing.assert_allclose(first, second, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_levels_that_are_never_seen_and_separated_ones_stay_finite():
     x = torch.linspace(-2.0, 2.0, 300)
     b = (x > 0).double()  # separated: the slope has no end

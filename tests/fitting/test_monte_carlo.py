@@ -56,6 +56,7 @@ def bent(rows):
     return StructuralModel(GRAPH, [line.mechanism(0), curve, line.mechanism(2)])
 
 
+@pytest.mark.slow
 def test_lines_settle_at_the_maximum_of_full_information():
     """lavaan's likelihood, to a tenth of a nat in 1500 rows, from a start that is far off."""
     rows = table(lambda a: 0.8 * a)
@@ -85,6 +86,7 @@ def test_logits_settle_beside_lines():
     assert total_log_prob(found, rows) == pytest.approx(best, abs=0.1)
 
 
+@pytest.mark.slow
 def test_a_curve_settles_where_likelihood_and_prior_have_no_slope():
     """In posterior errors of all c coefficients together, with sixteen times the completions of
     the search, whose own noise is √(c / 32) of one at most."""
@@ -108,6 +110,7 @@ def _slope(model, rows):
     return float((gradient @ torch.linalg.solve(matrix, gradient)).sqrt())
 
 
+@pytest.mark.slow
 def test_without_holes_a_solved_curve_stays():
     rows = table(np.square, lost=0.0)
     model = bent(rows)
@@ -118,6 +121,7 @@ def test_without_holes_a_solved_curve_stays():
     assert float(moved.abs().max()) < 1e-3 * 0.5  # of the noise
 
 
+@pytest.mark.slow
 def test_networks_stay_and_lines_beside_them_move():
     rows = table(lambda a: 0.8 * a)
     model = fit_linear(STRUCTURE, MemoryRows(*rows)).model
@@ -150,6 +154,7 @@ def test_a_scale_network_weighs_the_rows_of_its_mean_and_stays():
     assert law.linear_mean().coefficients.tolist() == pytest.approx(best.tolist(), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_same_seed_same_bits_and_who_looks_on_sees_every_round():
     rows, seen = table(np.square), []
     first, second = bent(rows), bent(rows)
@@ -162,6 +167,7 @@ def test_same_seed_same_bits_and_who_looks_on_sees_every_round():
         assert torch.equal(tensor, second.state_dict()[name]), name
 
 
+@pytest.mark.slow
 def test_a_far_row_bends_the_tail_and_not_the_middle():
     """One row at twelve deviations, thirty errors off: among the others, the curve moves by a
     tenth of the noise at most."""
@@ -176,6 +182,7 @@ def test_a_far_row_bends_the_tail_and_not_the_middle():
     assert float((with_it - without).abs().max()) < 0.1 * 0.5
 
 
+@pytest.mark.slow
 def test_a_node_that_its_parent_decides_stays_within_numbers():
     rows = table(lambda a: 0.8 * a, rows=300)
     values = rows[0].clone()
@@ -186,6 +193,7 @@ def test_a_node_that_its_parent_decides_stays_within_numbers():
     assert float(model.mechanism(1).log_scale.bias.detach()) >= np.log(1e-4) - 1e-9
 
 
+@pytest.mark.slow
 def test_what_leaves_the_numbers_behind_leaves_the_model_alone(monkeypatch):
     def fail(*_):
         raise FitError("no likelihood at the start")

@@ -29,6 +29,7 @@ def p_values(noise, rows=1500, lost=0.3, seed=0):
     return list(noise_p_values(line, completions).values())
 
 
+@pytest.mark.slow
 def test_normal_noise_raises_few_alarms():
     """Of 60 p-values of right fits, below 0.1 are six on average, and 14 or more with a chance of
     1.6e-3. In shorter tables there are more of them: 20 to 30 % with 1,500 rows."""

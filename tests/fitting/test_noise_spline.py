@@ -57,6 +57,7 @@ def log_factor(model):
     return lambda node, own, parents: model.mechanism(node).log_prob(own, parents)[None]
 
 
+@pytest.mark.slow
 def test_what_is_left_of_odd_noise_is_normal():
     """The test of Kolmogorov and Smirnov on unseen rows; a false alarm in 1 of 1000."""
     model = chain()
@@ -68,6 +69,7 @@ def test_what_is_left_of_odd_noise_is_normal():
     assert after.pvalue > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [0.0, 0.4])
 def test_the_likelihood_rises_and_only_shapes_move(lost):
     model = chain()
@@ -81,6 +83,7 @@ def test_the_likelihood_rises_and_only_shapes_move(lost):
     assert moved == {"mechanisms.1.shape.bias"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [0.0, 0.4])
 def test_normal_noise_of_any_scale_is_left_alone(lost):
     """In units of its own scale the noise is N(0, 1): S(z) − z has a standard error of about 0.03

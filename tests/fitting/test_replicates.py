@@ -107,6 +107,7 @@ def test_with_holes_the_information_is_the_curvature_of_the_closed_form():
     assert torch.trace(found.matrix) < 0.9 * torch.trace(lost)  # holes cost information
 
 
+@pytest.mark.slow
 def test_replicates_spread_as_the_sandwich_says():
     """400 replicates: a spread has a standard error of 3.5 %; 15 % is more than 4 of them."""
     model = fitted(table(share=0.35))
@@ -132,6 +133,7 @@ def test_what_the_table_says_nothing_of_stays_wide_and_finite():
     assert slopes.isfinite().all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["linear", "auto"])
 def test_same_seed_same_replicates(preset):
     df = table(share=0.3)

@@ -71,6 +71,7 @@ def halves(rows, share=0.85):
     return SelectedRows(rows, order[:cut]), SelectedRows(rows, order[cut:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["curve", "spline noise", "network"])
 def test_whole_fits(form):
     """Curves by `auto`; a spline and networks where they are all that is asked for."""

@@ -135,6 +135,7 @@ def test_monte_carlo_maxima_of_tied_lines_are_the_stacked_regression():
     assert found.tolist() == pytest.approx(wanted.tolist(), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_tied_curve_is_that_of_the_stacked_rows():
     """The same rows, cut out and put below one another, have the same curve."""
     values = chain(lambda x: 1.5 * np.sin(1.5 * x), rows=400)
@@ -209,6 +210,7 @@ def parts(values, share=0.2):
     ]
 
 
+@pytest.mark.slow
 def test_whole_fits_of_a_tied_chain():
     values = chain(lambda x: 1.5 * np.sin(1.5 * x), rows=500, noise=0.4)
     line = fit_model(LINEAR, *parts(values), preset_settings("linear"))
@@ -223,6 +225,7 @@ def test_whole_fits_of_a_tied_chain():
     assert auto.history[-1].train > line.history[-1].train + 0.2
 
 
+@pytest.mark.slow
 def test_a_tied_network_trains():
     values = chain(lambda x: 1.5 * np.sin(1.5 * x), rows=500, noise=0.4)
     settings = preset_settings("auto", {"epochs": 40, "selection.compare": False})

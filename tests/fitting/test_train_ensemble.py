@@ -234,6 +234,7 @@ def test_a_judge_may_choose_the_epoch_of_each_replicate():
         assert torch.equal(parameter[1], seen[3][name][1])
 
 
+@pytest.mark.slow
 def test_models_of_folds_keep_an_epoch_that_rows_they_do_not_see_like():
     """On chance, the last epoch believes its rows; the folds together like an earlier one."""
     completions, start = chance(60)

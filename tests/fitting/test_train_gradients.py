@@ -52,6 +52,7 @@ def exact_gradient(model, values, plan):
     return gradient_vector(model)
 
 
+@pytest.mark.slow
 def test_fisher_gradient_is_the_gradient_of_the_closed_form():
     """Mean of 400 estimates, each coordinate within 5 standard errors: error rate 1e-5 in all."""
     model = model_of(Shape(hidden=()), scale=0.5)

@@ -160,6 +160,7 @@ def pair_network():
     return model
 
 
+@pytest.mark.slow
 def test_the_last_epoch_is_kept_though_another_was_better_by_luck():
     rows = [
         pair_rows(count, seed, lambda a: torch.sin(2 * a)) for count, seed in ((1000, 0), (100, 1))
@@ -204,6 +205,7 @@ COMPLETE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMPLETE)
 def test_a_fit_begins_with_complete_families_where_they_are_many(name):
     """An epoch that only learns from complete families knows no likelihood of its rows."""
@@ -335,6 +337,7 @@ def test_a_shared_parameter_is_one_entry_of_the_optimiser():
 # Going on
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["one-cycle", "plateau"])
 @pytest.mark.parametrize("law", ["curve", "network"])
 def test_an_interrupted_fit_of_tied_nodes_resumes_to_the_same_bits(

@@ -22,6 +22,7 @@ HOLE = float("nan")
 # Little's test
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "columns", "tables", "most"), [(500, 4, 200, 20), (150, 6, 80, 12)]
 )
@@ -93,6 +94,7 @@ def test_logistic_regression_survives_separation():
     assert fit.weights[0] > 10.0
 
 
+@pytest.mark.slow
 def test_the_likelihood_ratio_test_keeps_its_level():
     # 400 tests at 5 %: a count outside 6 to 36 has a chance below 1 in 1000.
     rng = np.random.default_rng(0)
@@ -126,6 +128,7 @@ def test_holes_are_explained_by_the_column_they_hang_on():
     assert "not lost completely at random" in report.summary()
 
 
+@pytest.mark.slow
 def test_holes_at_random_are_rarely_explained():
     # 40 tables, Holm at 5 % each: more than 8 with an explanation have a chance below 1 in 1000.
     explained = 0
@@ -175,6 +178,7 @@ def test_an_edge_that_is_left_out_is_told():
     assert check(table, "a -> b; b -> c; a -> c").contradictions == ()
 
 
+@pytest.mark.slow
 def test_the_true_graph_is_not_contradicted():
     # 20 tables, Holm at 0.1 % each: one false contradiction has a chance below 2 in 100.
     told = 0

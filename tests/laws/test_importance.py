@@ -53,6 +53,7 @@ def steps_of_means(after, before):
     return moved.mean(1) / (moved.std(1) / math.sqrt(moved.shape[1]))
 
 
+@pytest.mark.slow
 def test_a_chain_keeps_the_posterior_with_few_draws():
     model, truth, values, plan = fork(20_000)
     state = truth  # the hidden values of rows drawn from the model are draws of the posterior
@@ -64,6 +65,7 @@ def test_a_chain_keeps_the_posterior_with_few_draws():
     assert (steps_of_means(state, truth).abs() < 4.5).all()
 
 
+@pytest.mark.slow
 def test_as_few_draws_without_a_chain_are_off():
     # What the chain is for: the test above can fail.
     model, truth, values, plan = fork(20_000)
@@ -71,6 +73,7 @@ def test_as_few_draws_without_a_chain_are_off():
     assert steps_of_means(drawn, truth).abs().max() > 6.0
 
 
+@pytest.mark.slow
 def test_a_chain_forgets_a_bad_start():
     model, truth, values, plan = fork(4_000, seed=3)
     state = torch.where(values == 0.0, 0.5, values)
@@ -80,6 +83,7 @@ def test_a_chain_forgets_a_bad_start():
     assert (steps_of_means(state, truth).abs() < 4.5).all()
 
 
+@pytest.mark.slow
 def test_imputations_have_both_modes():
     # x3 below −2 lies far out, and the better of its two explanations hides the other.
     model, truth, values, plan = fork(40_000, seed=5)

@@ -121,6 +121,7 @@ class Case:
             yield node, axis, law.movedim(place, 0).flatten(1).sum(1) if len(axes) > 1 else law
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WAYS)
 def test_the_value_is_the_integral_within_its_stated_error(name):
     case = Case(name, 100)
@@ -139,6 +140,7 @@ def test_the_value_is_the_integral_within_its_stated_error(name):
     assert beyond.sum() <= stats.binom.isf(1e-4, case.rows, 2.0 * stats.t.sf(4.0, 15))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WAYS)
 def test_draws_follow_the_posterior(name):
     case = Case(name, 400)
@@ -158,6 +160,7 @@ def test_draws_follow_the_posterior(name):
                 assert away < 4.5 * spread / math.sqrt(case.rows) + ORACLE_ERROR
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WAYS)
 def test_the_expected_log_factors_have_the_gradient_of_the_integral(name):
     case, times = Case(name, 5), 12

@@ -119,6 +119,7 @@ def test_a_clamp_is_exact_in_the_mutilated_model():
 # Drawn, against exact values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", [DRAWN.cells_at_once, 2**11], ids=["at once", "in pieces"])
 def test_draws_agree_with_the_dense_gaussian_on_every_pattern(cells):
     effort = replace(DRAWN, cells_at_once=cells)
@@ -129,6 +130,7 @@ def test_draws_agree_with_the_dense_gaussian_on_every_pattern(cells):
     assert_within_stated_error(found, torch.stack(exact))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", [DIAMOND, KITE], ids=["diamond", "kite"])
 @pytest.mark.parametrize("kind", CURVED)
 def test_curved_models_agree_with_a_grid_on_every_pattern(kind, graph):
@@ -148,6 +150,7 @@ def test_the_grid_agrees_with_the_dense_gaussian():
         torch.testing.assert_close(grid_log_prob(model, x, observed), exact, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_sharp_evidence_on_one_hidden_cause():
     graph = CausalGraph.from_edges([("h", f"c{i}") for i in range(8)])
     model = linear(graph, [[]] + [[1.0]] * 8, [1.0] + [0.2] * 8)
@@ -159,6 +162,7 @@ def test_sharp_evidence_on_one_hidden_cause():
     assert_within_stated_error(found, exact)
 
 
+@pytest.mark.slow
 def test_sharp_evidence_on_two_hidden_causes():
     edges = [(h, f"c{i}") for i in range(6) for h in ("h", "k")]
     graph = CausalGraph.from_edges(edges, ["h", "k"])
@@ -257,6 +261,7 @@ def test_free_factors_are_those_with_nothing_hidden():
         torch.testing.assert_close(total, model.log_factors(x)[free].sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CURVED)
 def test_values_in_the_holes_change_nothing(kind):
     model = random_model(KITE, seed=1, **CURVED[kind])
@@ -282,6 +287,7 @@ def test_barren_nodes_change_nothing():
     assert torch.equal(small.log_prob, large.log_prob)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CURVED)
 def test_the_marginal_density_of_a_column_integrates_to_one(kind):
     model = random_model(KITE, seed=1, **CURVED[kind])
@@ -320,6 +326,7 @@ def informative_row(holes, scale):
     return model, x, observed, grid_log_prob(model, x, observed, GRID[int((~observed).sum())])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.5, 5.0], ids=["much evidence", "little evidence"])
 @pytest.mark.parametrize("holes", HOLES)
 @pytest.mark.parametrize("effort", FEW)
@@ -338,6 +345,7 @@ def test_the_mean_of_the_logarithm_is_below(holes):
     assert exact - found.mean() > 4.0 * found.std() / math.sqrt(TIMES)
 
 
+@pytest.mark.slow
 def test_the_paper_s_estimator_has_the_law_of_algorithm_1_as_printed():
     graph = CausalGraph.read("a -> b; b -> c; c -> d; d -> e")
     model = random_model(graph, seed=2, **CURVED["network mean"])

@@ -79,6 +79,7 @@ def test_discrete_models_are_exact_on_every_pattern(case, shape, joint):
     assert_exact(found, references(reference, values, observed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("case", MIXED)
 def test_mixed_models_agree_with_tables_on_every_pattern(case, shape):
@@ -101,6 +102,7 @@ def test_sums_in_pieces_are_the_sums_at_once(text):
     assert ((pieces.log_prob - whole.log_prob).abs() <= 4.0 * error + 1e-12).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("case", MIXED)
 def test_rare_rows_agree_with_tables_too(case, shape):
@@ -150,6 +152,7 @@ CLAMPED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", CLAMPED)
 def test_a_clamp_below_hidden_causes_is_the_mutilated_model(name, shape):
@@ -180,6 +183,7 @@ def test_a_clamp_on_a_discrete_model_is_exact():
 # Mixtures of Gaussians
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -342,6 +346,7 @@ IMPOSSIBLE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", IMPOSSIBLE)
 def test_what_cannot_be_has_density_zero_and_is_never_nan(case):
     text, seen = IMPOSSIBLE[case]
@@ -369,6 +374,7 @@ def test_evidence_that_contradicts_itself_has_density_zero():
     assert found.log_prob[0] == -math.inf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["confounded", "a count below a number"])
 def test_barren_columns_and_values_in_the_holes_change_nothing(case):
     model = mixed_model(MIXED[case], (8,))

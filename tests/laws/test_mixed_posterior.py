@@ -80,6 +80,7 @@ def some_patterns(d, count, seed):
     return every[torch.randperm(len(every), generator=generator(seed))[:count]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", DISCRETE_ONLY)
 def test_completions_of_discrete_rows_follow_the_posterior(case):
     model = mixed_model(DISCRETE_ONLY[case], (8,))
@@ -88,6 +89,7 @@ def test_completions_of_discrete_rows_follow_the_posterior(case):
     assert_completions_follow(model, reference, x, some_patterns(5, 6, 1), seed=6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(), (8,)], ids=["lines", "networks"])
 @pytest.mark.parametrize("case", MIXED)
 def test_completions_of_mixed_rows_follow_the_posterior(case, shape):
@@ -97,6 +99,7 @@ def test_completions_of_mixed_rows_follow_the_posterior(case, shape):
     assert_completions_follow(model, reference, x, some_patterns(4, 4, 2), seed=7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["chain", "two counts"])
 def test_completions_by_draws_follow_the_posterior_too(case):
     effort = replace(Efforts.imputation, enumeration=EnumerationRules(most_states=1))
@@ -159,6 +162,7 @@ EVEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [2, 5, 16])
 @pytest.mark.parametrize("case", EVEN)
 def test_even_draws_average_right(case, draws):

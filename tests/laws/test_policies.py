@@ -279,6 +279,7 @@ def discrete_oracle(model, assigned, chance):
     return table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*RULES, *CHANCES])
 def test_discrete_densities_under_a_policy_are_sums_over_states(discrete, name):
     reads, chance = (K, B1, B2), CHANCES.get(name)
@@ -302,6 +303,7 @@ def test_discrete_densities_under_a_policy_are_sums_over_states(discrete, name):
         assert error[i] == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*RULES, *CHANCES])
 def test_risks_under_a_policy_are_sums_over_states(discrete, name):
     """40,000 units; the risk of o = 2 within 4 standard errors."""

@@ -57,6 +57,7 @@ CALIBRATED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CALIBRATED)
 def test_hidden_values_rank_uniformly_among_their_imputations(case):
     model, always = CALIBRATED[case]()
@@ -73,6 +74,7 @@ def test_hidden_values_rank_uniformly_among_their_imputations(case):
         assert_uniform(rank[~observed[:, node], node])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("effort", ["closed form", "drawn"])
 def test_draws_of_a_linear_model_follow_the_exact_conditional(effort):
     model = random_model(FIVE, MECHANISMS["gaussian"], seed=1)
@@ -85,6 +87,7 @@ def test_draws_of_a_linear_model_follow_the_exact_conditional(effort):
     assert_standard_normal(residuals(model, x, drawn, observed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seen", ["ace", "a", "e", "cd"])
 def test_completions_of_a_linear_model_follow_the_exact_conditional(seen):
     model = random_model(FIVE, MECHANISMS["gaussian"], seed=1)
@@ -113,6 +116,7 @@ def assert_standard_normal(z):
     assert ((z.T @ z / n - torch.eye(m)).abs() < 4.5 * error).all()
 
 
+@pytest.mark.slow
 def test_draws_under_a_clamp_follow_the_mutilated_model():
     # a → c → e with a → b: given b and do(c), e follows c alone, and a only what b says.
     graph = CausalGraph.read("a -> b; a -> c; c -> e; a -> e")

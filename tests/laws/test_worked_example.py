@@ -190,6 +190,7 @@ def test_on_complete_rows_the_fit_is_that_of_a_beta_regression():
     assert float(law.log_precision) == pytest.approx(best[2], abs=1e-3)
 
 
+@pytest.mark.slow
 def test_with_holes_the_law_is_found_again(model):
     """Standard errors of the logit's numbers are about 0.04 with these holes, of log κ 0.07."""
     law = model.model_.mechanism(model.graph_.index("y"))
@@ -197,9 +198,10 @@ def test_with_holes_the_law_is_found_again(model):
     slope = float(law.logit.weight[0, 0]) / unit.scale
     assert slope == pytest.approx(0.8, abs=0.16)
     assert float(law.log_precision.exp()) == pytest.approx(8.0, rel=0.3)
-    assert model.forms_["z"] == "line"
+    assert str(model.forms_["z"]) == "line"
 
 
+@pytest.mark.slow
 def test_draws_are_shares_and_interventions_go_through_them(model):
     drawn = model.sample(500)
     assert drawn.y.between(0, 1, inclusive="neither").all()
@@ -209,6 +211,7 @@ def test_draws_are_shares_and_interventions_go_through_them(model):
     assert completed.y.between(0, 1, inclusive="neither").all()
 
 
+@pytest.mark.slow
 def test_a_saved_share_answers_as_before(model, tmp_path):
     model.save(tmp_path / "m")
     loaded = MissCNF.load(tmp_path / "m")

@@ -85,9 +85,14 @@ def test_ties_of_other_kinds_are_refused():
         Structure.of(CHAIN, [CONTINUOUS] * 3, ["same", "same", "last"])
 
 
-def test_one_mechanism_for_two_nodes_needs_a_key():
+def test_one_mechanism_at_two_nodes_serves_both():
     law = Gaussian(1)
-    with pytest.raises(ValueError, match="needs a key"):
-        StructuralModel(CHAIN, [Gaussian(0), law, law])
+    tied = StructuralModel(CHAIN, [Gaussian(0), law, law])
+    assert tied.blocks == ((0,), (1, 2))
+    assert len(list(tied.parameters())) == 5
+
+
+def test_keys_and_mechanisms_must_fit():
+    law = Gaussian(1)
     with pytest.raises(ValueError, match="need the key of each"):
         StructuralModel(CHAIN, {"first": Gaussian(0), "next": law}, ["first", "next"])

@@ -90,7 +90,7 @@ DAMAGE = {
     "foreign JSON": (lambda f: (f / "model.json").write_text("{}"), "not a misscnf model"),
     "a list": (lambda f: (f / "model.json").write_text("[1]"), "not a misscnf model"),
     "not JSON": (lambda f: (f / "model.json").write_bytes(b"\x80\x04."), "as JSON"),
-    "newer version": (lambda f: _edit(f, lambda c: c.update(version=99)), "version 99"),
+    "newer version": (lambda f: _edit(f, lambda c: c.update(version=99)), "format 99"),
 }
 
 

@@ -73,6 +73,7 @@ SAME = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAME)
 def test_a_rule_is_the_same_however_it_is_written(model, df, name):
     column, *ways = SAME[name]
@@ -97,6 +98,7 @@ def test_a_rule_is_the_same_however_it_is_written(model, df, name):
                 pd.testing.assert_frame_equal(one, two)
 
 
+@pytest.mark.slow
 def test_effects_of_rules_have_closed_forms_in_a_linear_model(model):
     """E[Y | do(dose + 1)] − E[Y] is the slope; a rule of age has what it gives away on average."""
     plain = model.sample(20_000, seed=0)
@@ -136,6 +138,7 @@ def test_where_and_treated_are_decided_without_the_policy(model):
         model.effect("y", {"dose": "dose + 1"}, treated=True)
 
 
+@pytest.mark.slow
 def test_a_curve_takes_further_policies_and_policies_along_it(model):
     curve = model.curve("y", "dose", [2.0, "dose + 1"], do={"t": "age > 60"}, draws=2000)
     again = model.effect("y", {"dose": "dose + 1", "t": "age > 60"}, draws=2000)

@@ -39,6 +39,7 @@ def anchors(page):
 # ----------------------------------------------------------------------------------- the answer
 
 
+@pytest.mark.slow
 def test_the_sections_come_in_the_order_of_a_reader(answered):
     assert anchors(answered) == SECTIONS
     assert answered.text.index("If everybody had") < answered.text.index("How far to trust it")
@@ -82,12 +83,14 @@ def test_the_forest_has_all_groups_with_their_intervals(answered):
     assert f"{EVIL} above" in forest
 
 
+@pytest.mark.slow
 def test_groups_that_a_line_cannot_tell_apart_are_no_finding(answered, by_ward):
     sentence = "That is an assumption, not a finding"
     assert sentence in answered.text
     assert sentence not in by_ward.text
 
 
+@pytest.mark.slow
 def test_a_continuous_treatment_is_compared_between_quartiles_and_along_a_curve(with_a_gap):
     low, high = with_a_gap.df["b"].quantile([0.25, 0.75])
     asked = re.search(r"If everybody had b = ([\d.]+) rather than (.[\d.]+),", with_a_gap.text)
@@ -182,6 +185,7 @@ def test_a_linear_fit_says_why_there_is_no_curve(answered):
     assert "There is no training curve" in answered.text
 
 
+@pytest.mark.slow
 def test_a_trained_fit_has_its_curve_and_its_comparison(make_page):
     rng = np.random.default_rng(0)
     a = rng.normal(size=300)
@@ -197,6 +201,7 @@ def test_a_trained_fit_has_its_curve_and_its_comparison(make_page):
     assert "Networks for b" in page.text
 
 
+@pytest.mark.slow
 def test_curves_are_named(make_page):
     rng = np.random.default_rng(0)
     a = rng.normal(size=300)
@@ -283,6 +288,7 @@ def test_the_page_needs_nothing_else(answered, by_ward):
         assert "@import" not in style
 
 
+@pytest.mark.slow
 def test_the_same_model_table_and_seed_give_the_same_bytes(make_page, gap, unasked, tmp_path):
     model, df = gap
     model.save(tmp_path / "model")
@@ -296,6 +302,7 @@ def test_matplotlib_waits_until_a_page_is_written():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_the_table_is_read_once_and_digested_once(mixed, tmp_path, monkeypatch):
     model, df = mixed
     counts = Counter()
@@ -319,6 +326,7 @@ def test_the_table_is_read_once_and_digested_once(mixed, tmp_path, monkeypatch):
     assert counts == {"read": 1, "encoded": 1, "digest": 1}
 
 
+@pytest.mark.slow
 def test_settings_of_the_page_are_changed_by_name_and_told(mixed, tmp_path):
     model, df = mixed
     path = tmp_path / "r.html"
