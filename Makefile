@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test lint format bench clean screenshots
+.PHONY: setup demo test test-fast lint format bench clean screenshots
 
 setup: $(READY)
 
@@ -18,6 +18,10 @@ demo: setup
 
 test: setup
 	$(BIN)/python -m pytest -n 2
+
+# Without what is marked slow: no network is fitted.
+test-fast: setup
+	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 lint: setup
 	$(BIN)/ruff format --check .
@@ -34,6 +38,7 @@ bench: setup
 	$(BIN)/python benchmarks/step_cost.py
 	$(BIN)/python benchmarks/chain_scaling.py
 	$(BIN)/python benchmarks/pattern_count.py
+	$(BIN)/python benchmarks/many_rows.py
 	$(BIN)/python benchmarks/nhefs.py
 	$(BIN)/python benchmarks/check_speed.py
 	$(BIN)/python benchmarks/check_calibration.py
@@ -53,7 +58,7 @@ screenshots: setup
 	$(BIN)/python docs/screenshots.py
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) build dist *.egg-info study/build study/dist study/*.egg-info
 
 # The study's tables and figures, from the rows under study/results/ (suites without rows are skipped).
 .PHONY: tables

@@ -12,14 +12,14 @@ r"""The main suite against the paper and against the rivals: the 48 settings, on
     misscnf bench run main --method misscnf --method full
     misscnf bench run main --method listwise --method mean --method mice --method missforest \
         --seed 0 --seed 1
-    python benchmarks/against_paper.py [--results results]
-    python benchmarks/against_paper.py --results results/unseen --settings 12    # seeds 10 to 14
+    python benchmarks/against_paper.py [--results study/results]
+    python benchmarks/against_paper.py --results study/results/unseen --settings 12
 
-Two worlds were run by the paper with other equations than it prints (docs/reproduce.md). With
-`--as-run`, those stand in for them, so that both sides of a comparison come from one world:
+Two worlds were run by the paper with other equations than it prints (study/docs/reproduce.md).
+With `--as-run`, those stand in for them, so that both sides of a comparison come from one world:
 
     misscnf bench run main --scm triangle_nlin_code --scm collider_nlin_unit --method misscnf \
-        --store results/as_run
+        --store study/results/as_run
     python benchmarks/against_paper.py --as-run
 """
 
@@ -125,7 +125,7 @@ def answers(
 def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--results", default="results")
+    parser.add_argument("--results", default="study/results")
     parser.add_argument("--settings", type=int, default=48, help="how many there should be")
     parser.add_argument("--as-run", action="store_true", help="the worlds that the paper ran")
     options = parser.parse_args()

@@ -23,16 +23,23 @@ from misscnf_study.worlds import load_scm
 from report import fastest, finish, peak_memory
 
 from misscnf.data.domains import CONTINUOUS
+from misscnf.data.rows import MemoryRows
 from misscnf.data.table import IncompleteTable
 from misscnf.draws import derive_generator
-from misscnf.fitting.settings import Settings, Shape
-from misscnf.fitting.train.loop import Rows, Trainer
+from misscnf.fitting.settings import Settings, Training
+from misscnf.fitting.train.loop import Trainer
+from misscnf.fitting.train.objective import ObservedLikelihood
 from misscnf.inference.elimination import Plan
 from misscnf.inference.likelihood import observed_log_prob
+from misscnf.mechanisms import Shape
+from misscnf.model import Structure
 
 ROWS = 4096
 SIZES = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
-SETTINGS = Settings(shape=Shape(hidden=(64, 64), activation="relu"), batch=ROWS, steps_an_epoch=1)
+SETTINGS = Settings(
+    shape=Shape(hidden=(64, 64), activation="relu"),
+    training=Training(batch=ROWS, steps_an_epoch=1),
+)
 
 
 def trainer(d: int) -> Trainer:
@@ -41,16 +48,17 @@ def trainer(d: int) -> Trainer:
     graph = world.model.graph
     holes = ampute(world.sample(ROWS, seed=0), graph, "alternating", seed=0)
     table = IncompleteTable.read(holes, graph.nodes)
-    model = SETTINGS.shape.build_model(graph, [CONTINUOUS] * len(graph))
+    model = Structure.of(graph, [CONTINUOUS] * len(graph)).build(SETTINGS.shape)
     model.initialise(derive_generator(0, "initialise"))
-    rows = Rows.of(model, table.values, table.observed, joint=False)
-    return Trainer(model, rows, None, SETTINGS, seed=0)
+    rows = MemoryRows(table.values, table.observed)
+    return Trainer(ObservedLikelihood(model, rows, None, SETTINGS, 0), SETTINGS.training)
 
 
 def step_seconds(d: int) -> float:
     """Returns the seconds of one step."""
     mine = trainer(d)
-    return fastest(lambda: mine._step(0), 20 if d <= 64 else 3)
+    every = mine.objective.order(0)
+    return fastest(lambda: mine.step(every, 0), 20 if d <= 64 else 3)
 
 
 def memory_of_a_step(d: int) -> float:
@@ -70,7 +78,7 @@ def closed_form_error(d: int, rows: int = 200) -> float:
     plan = Plan.make(graph, observed)
 
     def log_prob(*, closed_form: bool) -> torch.Tensor:
-        effort = replace(SETTINGS.effort, closed_form=closed_form)
+        effort = replace(SETTINGS.integration.training, closed_form=closed_form)
         generator = derive_generator(0, "closed form")
         return observed_log_prob(world.model, values, plan, generator, effort).log_prob
 
@@ -86,8 +94,9 @@ def main() -> None:
     if arguments.memory:
         before = peak_memory()
         mine = trainer(arguments.memory)
-        mine._step(0)
-        mine._step(0)
+        every = mine.objective.order(0)
+        mine.step(every, 0)
+        mine.step(every, 0)
         print(json.dumps({"megabytes": peak_memory() - before}))
         return
     sizes = [d for d in SIZES if d <= arguments.most]

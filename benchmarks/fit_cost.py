@@ -3,7 +3,7 @@
 20,000 rows of the four nonlinear worlds of the study, complete and MAR at 60 %:
 
 - a fit of `auto` to the table with holes, against one to the complete table (bar: 3 times);
-- the same, against one training of the ladder's largest form in all nodes, networks of mean and
+- the same, against one training of the largest form in all nodes, networks of mean and
   scale and a spline, that chooses nothing (bar: 6 times).
 
     python benchmarks/fit_cost.py
@@ -20,14 +20,13 @@ from misscnf_study.data import make_data
 from report import finish
 
 from misscnf import MissCNF
-from misscnf.fitting.select.forms import SCALE_HIDDEN
-from misscnf.fitting.settings import Shape
+from misscnf.fitting.settings import Settings, Shape
 from misscnf.graph import CausalGraph
 
 WORLDS = ("chain_nlin", "fork_nlin", "collider_nlin", "triangle_nlin")
 LARGEST = {
-    "compare_linear": False,
-    "shape": Shape(kind="spline", scale_hidden=SCALE_HIDDEN),
+    "selection.compare": False,
+    "shape": Shape(kind="spline", scale_hidden=Settings().selection.scale_hidden),
 }
 MOST_FOR_HOLES, MOST_FOR_CHOICE = 3.0, 6.0
 

@@ -13,7 +13,7 @@ Over our own complete-data fit, geometric mean over the eight worlds: at most 2 
 60 %, MCAR and MAR each.
 
     misscnf bench run main --method misscnf --method full
-    python benchmarks/information_limit.py [--results results]
+    python benchmarks/information_limit.py [--results study/results]
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from report import finish
 from scipy.stats import gmean
 from torch import Tensor
 
+from misscnf.data.rows import MemoryRows
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.solve.sandwich import measure_information
@@ -59,7 +60,7 @@ def information(truth: StructuralModel, table: pd.DataFrame) -> Tensor:
     observed = ~values.isnan()
     filled = torch.where(observed, values, 0.0)
     completions = Completions.draw(
-        truth, filled, observed, COMPLETIONS, derive_generator(0, "limit")
+        truth, MemoryRows(filled, observed), COMPLETIONS, derive_generator(0, "limit")
     )
     return measure_information(truth, completions).matrix / len(table)
 
@@ -88,7 +89,7 @@ def fewest_families(name: str, mechanism: str, rate: float) -> float:
 def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--results", default="results")
+    parser.add_argument("--results", default="study/results")
     rows = Store(parser.parse_args().results).rows("main")
     rows = rows[(rows.preset == "auto") & (rows.status == "ok") & rows.rows.isna()]
     ours, full = rows[rows.method == "misscnf"], rows[rows.method == "full"]

@@ -104,7 +104,7 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=60)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument(
-        "--store", type=Path, default=Path("results/benchmarks/interval_coverage.jsonl")
+        "--store", type=Path, default=Path("benchmarks/results/interval_coverage.jsonl")
     )
     options = parser.parse_args()
     options.store.parent.mkdir(parents=True, exist_ok=True)

@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=8000)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--store", type=Path, default=Path("results/benchmarks/mixed_bias.jsonl"))
+    parser.add_argument("--store", type=Path, default=Path("benchmarks/results/mixed_bias.jsonl"))
     options = parser.parse_args()
     kept = options.store.read_text().splitlines() if options.store.exists() else []
     records = {r["seed"]: r for r in map(json.loads, kept) if r["rows"] == options.rows}

@@ -19,16 +19,15 @@ from misscnf_study.data import make_data
 from report import finish
 
 from misscnf import MissCNF
-from misscnf.fitting.select.forms import SCALE_HIDDEN
-from misscnf.fitting.settings import Shape
+from misscnf.fitting.settings import Settings, Shape
 
 WORLDS = ("simpson_nlin", "heteroscedastic", "bimodal")
 LOSSES = (("complete", None), ("mar", 0.3))
-RUNGS = {
+FORMS = {
     "network": Shape(),
-    "network scale": Shape(scale_hidden=SCALE_HIDDEN),
+    "network scale": Shape(scale_hidden=Settings().selection.scale_hidden),
     "spline noise": Shape(kind="spline"),
-    "both": Shape(kind="spline", scale_hidden=SCALE_HIDDEN),
+    "both": Shape(kind="spline", scale_hidden=Settings().selection.scale_hidden),
 }
 
 
@@ -36,18 +35,21 @@ def compare(world: str, loss: tuple[str, float | None]) -> dict[str, Any]:
     """Returns what `auto` chose, and its gain over the best fixed form."""
     data = make_data(world, *loss, seed=0)
 
-    def log_prob(**settings: object) -> tuple[MissCNF, torch.Tensor]:
+    def log_prob(settings: dict[str, object] | None = None) -> tuple[MissCNF, torch.Tensor]:
         model = MissCNF(
             data.world.graph, kinds="continuous", settings=settings, progress=False
         ).fit(data.tables.train, validation=data.tables.validation)
         return model, torch.tensor(model.log_prob(data.test).to_numpy())
 
     model, ours = log_prob()
-    fixed = {name: log_prob(compare_linear=False, shape=shape)[1] for name, shape in RUNGS.items()}
+    fixed = {
+        name: log_prob({"selection.compare": False, "shape": shape})[1]
+        for name, shape in FORMS.items()
+    }
     best = max(fixed, key=lambda name: float(fixed[name].mean()))
     elpd_difference = ours - fixed[best]
     return {
-        "forms": model.forms_,
+        "forms": {name: str(form) for name, form in model.forms_.items()},
         "auto": float(ours.mean()),
         "fixed": {name: float(found.mean()) for name, found in fixed.items()},
         "best": best,

@@ -13,13 +13,17 @@ import torch
 from report import fastest, finish
 
 from misscnf.data.domains import CONTINUOUS
+from misscnf.data.rows import MemoryRows
 from misscnf.draws import derive_generator
-from misscnf.fitting.settings import Settings, Shape
-from misscnf.fitting.train.loop import Rows, Trainer
+from misscnf.fitting.settings import Settings, Training
+from misscnf.fitting.train.loop import Trainer
+from misscnf.fitting.train.objective import ObservedLikelihood
 from misscnf.graph import CausalGraph
+from misscnf.mechanisms import Shape
+from misscnf.model import Structure
 
 ROWS, NODES, SHARE = 20_000, 20, 0.3
-SETTINGS = Settings(shape=Shape(hidden=(64, 64)), batch=4096, steps_an_epoch=1)
+SETTINGS = Settings(shape=Shape(hidden=(64, 64)), training=Training(batch=4096, steps_an_epoch=1))
 
 
 def random_graph() -> CausalGraph:
@@ -46,10 +50,16 @@ def holes(patterns: int) -> torch.Tensor:
 def epoch(graph: CausalGraph, observed: torch.Tensor) -> tuple[Trainer, int]:
     """Returns a trainer and how many distinct patterns its rows have."""
     values = torch.randn(ROWS, NODES, generator=derive_generator(0, "values"))
-    model = SETTINGS.shape.build_model(graph, [CONTINUOUS] * len(graph))
+    model = Structure.of(graph, [CONTINUOUS] * len(graph)).build(SETTINGS.shape)
     model.initialise(derive_generator(0, "initialise"))
-    rows = Rows.of(model, values, observed, joint=False)
-    return Trainer(model, rows, None, SETTINGS, seed=0), len(rows.plan.observed)
+    objective = ObservedLikelihood(model, MemoryRows(values, observed), None, SETTINGS, 0)
+    return Trainer(objective, SETTINGS.training), len(objective.plan.observed)
+
+
+def steps(mine: Trainer) -> None:
+    """Takes four steps."""
+    for number, rows in enumerate(mine.objective.order(0).split(mine.batch)[:4]):
+        mine.step(rows, number)
 
 
 def main() -> None:
@@ -60,7 +70,7 @@ def main() -> None:
     seconds = {"few": float("inf"), "many": float("inf")}
     for _ in range(3):  # interleaved, since the machine is shared
         for name, mine in (("few", few), ("many", many)):
-            took = fastest(lambda mine=mine: [mine._step(k) for k in range(4)], 2) / 4
+            took = fastest(lambda mine=mine: steps(mine), 2) / 4
             seconds[name] = min(seconds[name], took)
     ratio = seconds["many"] / seconds["few"]
     print(f"{few_patterns} patterns: {seconds['few']:.4f} s a step")

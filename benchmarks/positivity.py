@@ -8,7 +8,7 @@ r"""Where no row is complete: the positivity suite against its bars.
   What happens below is reported.
 
     misscnf bench run positivity --method misscnf
-    python benchmarks/positivity.py [--results results]
+    python benchmarks/positivity.py [--results study/results]
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def local_error(folder: Path, scm: str) -> pd.DataFrame:
 def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--results", default="results")
+    parser.add_argument("--results", default="study/results")
     folder = Path(parser.parse_args().results)
     rows = Store(folder).rows("positivity")
     rows = rows[(rows.preset == "auto") & (rows.method == "misscnf") & (rows.status == "ok")]

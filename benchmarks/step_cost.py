@@ -29,22 +29,25 @@ from report import fastest, finish
 from torch import Tensor
 
 from misscnf.data.domains import CONTINUOUS
+from misscnf.data.rows import MemoryRows
 from misscnf.data.table import IncompleteTable
 from misscnf.draws import derive_generator
 from misscnf.fitting.select.forms import build_model
-from misscnf.fitting.settings import Settings, Shape
-from misscnf.fitting.solve.generalised_linear import fit_line
-from misscnf.fitting.train.loop import Rows, Trainer
-from misscnf.fitting.train.objective import fisher_gradient
+from misscnf.fitting.settings import Settings, Shape, Training
+from misscnf.fitting.solve.generalised_linear import fit_linear
+from misscnf.fitting.train.loop import Trainer
+from misscnf.fitting.train.objective import ObservedLikelihood, fisher_gradient
 from misscnf.inference.elimination import Plan
-from misscnf.inference.likelihood import ALGORITHM_1, EVALUATION, observed_log_prob
-from misscnf.model import StructuralModel
+from misscnf.inference.integrals import ALGORITHM_1, Efforts
+from misscnf.inference.likelihood import observed_log_prob
+from misscnf.model import StructuralModel, Structure
 
 ROWS = 4096
 BATCHES = 12
 DRAWS = 512
 SHAPE = Shape(hidden=(64, 64), activation="relu")
 """The paper's layer sizes."""
+SETTINGS = Settings(shape=SHAPE, training=Training(batch=ROWS, steps_an_epoch=1, epochs=5))
 
 
 def tables() -> tuple[StructuralModel, IncompleteTable, IncompleteTable]:
@@ -58,21 +61,20 @@ def tables() -> tuple[StructuralModel, IncompleteTable, IncompleteTable]:
 
 def trainer(truth: StructuralModel, table: IncompleteTable) -> Trainer:
     """Returns a trainer of our model, a few epochs into its fit."""
-    settings = Settings(shape=SHAPE, batch=ROWS, steps_an_epoch=1, epochs=5)
-    domains = [CONTINUOUS] * len(truth.graph)
-    line = fit_line(truth.graph, domains, table.values, table.observed)
-    model = build_model(truth.graph, domains, SHAPE, line.model)
+    rows = MemoryRows(table.values, table.observed)
+    structure = Structure.of(truth.graph, [CONTINUOUS] * len(truth.graph))
+    model = build_model(structure, SHAPE, fit_linear(structure, rows).model)
     model.initialise(derive_generator(0, "initialise"))
-    rows = Rows.of(model, table.values, table.observed, joint=False)
-    result = Trainer(model, rows, None, settings, seed=0)
-    result.run()
-    return result
+    Trainer(ObservedLikelihood(model, rows, None, SETTINGS, 0), SETTINGS.training).run()
+    on = replace(SETTINGS.training, epochs=1000, complete_family_share=0.0)  # enough to time
+    objective = ObservedLikelihood(model, rows, None, replace(SETTINGS, training=on), 0)
+    return Trainer(objective, on)
 
 
 def step_seconds(trained: Trainer, repeats: int) -> float:
     """Returns the seconds of one of our steps."""
-    trained._step(0)  # shuffles
-    return fastest(lambda: trained._step(1), repeats, warm_up=3)
+    rows = trained.objective.order(0).split(ROWS)[1]
+    return fastest(lambda: trained.step(rows, 1), repeats, warm_up=3)
 
 
 class MaskedFlow:
@@ -130,38 +132,38 @@ class MaskedFlow:
         self.optimiser.step()
 
 
-def gradient(trained: Trainer, rows: Rows, completions: int, seed: int, effort=None) -> Tensor:
+def gradient(model, values: Tensor, plan: Plan, completions: int, seed: int, effort) -> Tensor:
     """Returns the gradient of the mean log-likelihood of some rows, all parameters in a vector."""
-    model = trained.model
     model.zero_grad()
-    generator = derive_generator(seed, "gradient")
-    effort = effort or trained.settings.effort
-    fisher_gradient(model, rows.values, rows.plan, effort, completions, generator)
+    fisher_gradient(model, values, plan, effort, completions, derive_generator(seed, "gradient"))
     return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
 
 def quality(trained: Trainer) -> dict[str, float]:
     """Returns the errors of log-likelihood and gradient, each beside what it is measured by."""
-    batches = [trained.train.select(torch.arange(ROWS) + k * ROWS) for k in range(BATCHES)]
-    batch = batches[0]
-    hidden = batch.plan.hidden[batch.plan.pattern].any(1)
-    model = trained.model
-    long = replace(EVALUATION, draws=256, tolerance=1e-4)
+    model, effort = trained.objective.model, SETTINGS.integration.training
+    every = torch.arange(ROWS * BATCHES).split(ROWS)
+    batches = [
+        (trained.objective.rows.take(rows).values.float(), trained.objective.plan.select(rows))
+        for rows in every
+    ]
+    values, plan = batches[0]
+    hidden = plan.hidden[plan.pattern].any(1)
+    long = replace(Efforts().evaluation, draws=256, tolerance=1e-4)
 
     def log_prob(effort, seed: int, *, joint: bool = False) -> Tensor:
-        plan = batch.plan
-        if joint:
-            plan = Plan.make(model.graph, plan.observed[plan.pattern], joint=True)
+        mine = Plan.make(model.graph, plan.observed[plan.pattern], joint=True) if joint else plan
         generator = derive_generator(seed, "quality")
-        return observed_log_prob(model, batch.values, plan, generator, effort).log_prob[hidden]
+        return observed_log_prob(model, values, mine, generator, effort).log_prob[hidden]
 
     reference = log_prob(long, 1)
-    ours = (log_prob(trained.settings.effort, 2) - reference).abs().mean()
+    ours = (log_prob(effort, 2) - reference).abs().mean()
     theirs = (log_prob(ALGORITHM_1, 3, joint=True) - reference).abs().mean()
-    fine = replace(trained.settings.effort, draws=512)
-    exact = [gradient(trained, b, 64, 0, fine) for b in batches]
-    completions = trained.settings.completions
-    errors = torch.stack([gradient(trained, batch, completions, s) - exact[0] for s in range(20)])
+    fine, completions = replace(effort, draws=512), SETTINGS.training.completions
+    exact = [gradient(model, *batch, 64, 0, fine) for batch in batches]
+    errors = torch.stack(
+        [gradient(model, values, plan, completions, s, effort) - exact[0] for s in range(20)]
+    )
     spread = (torch.stack(exact) - torch.stack(exact).mean(0)).square().sum(1).sum()
     return {
         "log_likelihood_error": float(ours),

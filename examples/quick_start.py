@@ -58,8 +58,9 @@ print(misscnf.check(df, graph, effect=("dose", "days")).summary())
 
 # %% 2. Fit: no row is dropped, nothing is imputed first
 model = MissCNF(graph, seed=0, progress=False).fit(df)
-gain = model.comparison_["elpd_difference"]
-print(f"mechanisms: {model.chosen_}, {gain:.2f} nats a held-out row better than linear ones\n")
+better = model.comparison_["elpd_difference"]
+forms = ", ".join(f"{name}: {form}" for name, form in model.forms_.items())
+print(f"mechanisms ({forms}), {better:.2f} nats a held-out row better than linear ones\n")
 
 # %% 3. The effect of a dose of 2 instead of 1, on average over all patients
 effect = model.effect("days", do={"dose": 2.0}, versus={"dose": 1.0}, interval=0.95)

@@ -1,11 +1,42 @@
 """Errors that teach: one sentence that says what, where, what was expected and what to do."""
 
-__all__ = ["InputError", "ModelFileError"]
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["InputError", "FitError", "ModelFileError", "naming"]
 
 
 class InputError(ValueError):
-    """Something the user gave cannot be used as it is: a table, a graph, a query."""
+    """Something the user gave cannot be used as it is: a table, a graph, a query.
+
+    Arguments:
+        sentence: What, where, what was expected and what to do.
+        about: What the sentence names already, such as a file or an option; None where it is for
+            the caller to say what it is about (`naming`).
+    """
+
+    def __init__(self, sentence: str = "", about: str | None = None) -> None:
+        super().__init__(sentence)
+        self.about = about
+
+
+class FitError(InputError):
+    """A fit cannot go on with these rows: their likelihood has nothing finite to follow."""
 
 
 class ModelFileError(InputError):
     """A saved model is incomplete, altered, or not one of ours."""
+
+    def __init__(self, sentence: str = "", about: str | None = "a model file") -> None:
+        super().__init__(sentence, about)
+
+
+@contextmanager
+def naming(what: str) -> Iterator[None]:
+    """Puts a name before the sentence of an error that does not say yet what it is about."""
+    try:
+        yield
+    except InputError as error:
+        if error.about is not None:
+            raise
+        raise InputError(f"{what}: {error}", about=what) from error

@@ -12,20 +12,21 @@ import math
 import torch
 from oracles import LOG_TWO_PI
 
-from misscnf.data.domains import CONTINUOUS, Domain
-from misscnf.fitting.settings import Shape
+from misscnf.data import domains as kinds
+from misscnf.data.domains import CONTINUOUS
 from misscnf.graph import CausalGraph
-from misscnf.mechanisms import Count, Gaussian
+from misscnf.mechanisms import Count, Gaussian, Shape
+from misscnf.model import Structure
 
 DOMAINS = {
     "x": CONTINUOUS,
-    "b": Domain("binary", 2, location=0.4, scale=0.49),
-    "o": Domain("ordinal", 3, location=1.1, scale=0.8),
-    "p": Domain("ordinal", 4, location=1.5, scale=1.1),
-    "k": Domain("categorical", 3),
-    "l": Domain("categorical", 6),
-    "n": Domain("count", location=2.0, scale=6.0, has_zero=True),
-    "m": Domain("count", location=3.0, scale=6.0),
+    "b": kinds.Binary(location=0.4, scale=0.49),
+    "o": kinds.Ordinal(location=1.1, scale=0.8, levels=3),
+    "p": kinds.Ordinal(location=1.5, scale=1.1, levels=4),
+    "k": kinds.Categorical(3),
+    "l": kinds.Categorical(6),
+    "n": kinds.Count(location=2.0, scale=6.0, has_zero=True),
+    "m": kinds.Count(location=3.0, scale=6.0),
 }
 """What the first letter of a node's name says it is."""
 
@@ -62,7 +63,8 @@ def generator(seed=0):
 def mixed_model(text, hidden=(), seed=1):
     """A model with random parameters whose nodes are of the kinds that their names begin with."""
     graph = CausalGraph.read(text)
-    model = Shape(hidden=hidden).build_model(graph, [DOMAINS[name[0]] for name in graph.nodes])
+    structure = Structure.of(graph, [DOMAINS[name[0]] for name in graph.nodes])
+    model = structure.build(Shape(hidden=hidden))
     numbers = generator(seed)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -93,7 +95,7 @@ class Reference:
         domains = [mechanism.domain for mechanism in model.mechanisms]
         points = round(2 * REACH / SPACING) + 1
         self.axes = [
-            torch.arange(float(domain.levels or counts))
+            torch.arange(float(domain.states or counts))
             if domain.discrete
             else torch.linspace(-REACH, REACH, points)
             for domain in domains
@@ -175,7 +177,7 @@ def gaussian_parts(model, x):
 
 def mixture_log_prob(model, x, observed):
     """log p(x_O) of a linear model without numbers above kinds: a sum over all kinds' states."""
-    sizes = [m.domain.levels or 90 for m in model.mechanisms if m.domain.discrete]
+    sizes = [m.domain.states or 90 for m in model.mechanisms if m.domain.discrete]
     where = [i for i, discrete in enumerate(model.discrete) if discrete]
     parts = []
     for state in itertools.product(*[range(size) for size in sizes]):

@@ -42,6 +42,7 @@ def test_an_example_reads_as_a_tutorial(name):
     assert len(re.findall(r"^# %% ", text, re.MULTILINE)) >= 5
 
 
+@pytest.mark.slow
 def test_the_quick_start():
     text = run("quick_start.py")
     assert "Family positivity: nothing in these rows speaks against it" in text
@@ -60,6 +61,7 @@ def test_the_quick_start():
     assert 0.02 < beside(text, "missing information #")[0] < 0.4
 
 
+@pytest.mark.slow
 def test_no_complete_row():
     text = run("no_complete_row.py")
     assert "4000 rows, 0 of them complete" in text

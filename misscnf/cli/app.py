@@ -29,7 +29,7 @@ from misscnf.cli.report import report
 from misscnf.cli.sample import sample
 from misscnf.errors import InputError
 
-__all__ = ["app", "VERBS"]
+__all__ = ["app", "VERBS", "add_plug_ins"]
 
 app = typer.Typer(
     name="misscnf",
@@ -61,26 +61,47 @@ for _name, (_verb, _example) in VERBS.items():
     app.command(_name, epilog=f"Example: misscnf {_example}")(_verb)
 
 
-@in_a_sentence
-def _no_study() -> None:
-    """The study of the paper; install misscnf-study for it."""
-    raise InputError(
-        "the study of the paper is a package of its own; install it with "
-        "`pip install misscnf-study`, or `pip install ./study` from a clone of the repository."
-    )
+INSTALL_THE_STUDY = (
+    "the study of the paper is a package of its own; install it with `pip install misscnf-study`, "
+    "or with `pip install ./study` in a clone of the repository."
+)
 
 
-def _add_plug_ins() -> None:
-    """Adds the groups of verbs that other distributions bring, such as `bench` of the study."""
+def add_plug_ins(app: typer.Typer) -> None:
+    """Adds the verbs that other distributions bring, such as `bench` of the study.
+
+    A verb that cannot be had is there too, and says why.
+    """
+    missing = {"bench": INSTALL_THE_STUDY}
     brought = {entry.name: entry for entry in entry_points(group="misscnf.commands")}
     for name, entry in sorted(brought.items()):
-        app.add_typer(entry.load(), name=name)
-    if "bench" not in brought:
-        taken = {"ignore_unknown_options": True, "allow_extra_args": True}
-        app.command("bench", context_settings=taken)(_no_study)
+        try:
+            app.add_typer(entry.load(), name=name)
+            missing.pop(name, None)
+        except (ImportError, AttributeError) as error:
+            missing[name] = (
+                f"{name} comes from {entry.value}, which cannot be imported ({error}); "
+                "install its distribution anew."
+            )
+    for name, why in missing.items():
+        _add_missing(app, name, why)
 
 
-_add_plug_ins()
+def _add_missing(app: typer.Typer, name: str, why: str) -> None:
+    taken = {"ignore_unknown_options": True, "allow_extra_args": True}
+
+    @app.command(
+        name,
+        help=f"Not installed: {why}",
+        short_help=f"Not installed; misscnf {name} says how to get it.",
+        context_settings=taken,
+    )
+    @in_a_sentence
+    def _verb() -> None:
+        raise InputError(why)
+
+
+add_plug_ins(app)
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001 - as typer calls it

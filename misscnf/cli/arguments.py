@@ -3,10 +3,11 @@ r"""Interventions and questions as people write them after an option.
     --do t=1                 a number, for a column of numbers
     --do stage=III           a level, by its label
     --do dose=0:10:0.5       a grid from 0 to 10 in steps of 0.5, where a curve is asked for
+    --do 'dose=min(dose, 2)' a rule: dose by itself, or other columns (`queries.expressions`)
     --effect t:y             of t on y
 
 A value is read by the column of the fitted model, so that 1, 1.0 and True are what they are in the
-table.
+table; what is no value of it is read as an expression.
 """
 
 from __future__ import annotations
@@ -22,18 +23,22 @@ from misscnf.data.cells import Label
 from misscnf.data.codecs import Column, Levels
 from misscnf.errors import InputError
 from misscnf.estimators.misscnf import MissCNF
+from misscnf.queries.expressions import Expression
+from misscnf.queries.interventions import read_policies
 
 __all__ = ["Arm", "read_arm", "read_values", "read_pair", "read_event", "check_share"]
 
-Arm = dict[str, Label]
-"""One value for each column that is intervened on."""
+Assigned = Label | Expression
+"""A value, or a rule."""
+Arm = dict[str, Assigned]
+"""One of them for each column that is intervened on."""
 
 MOST_POINTS = 1000
 """Of a grid."""
 
 
 def read_arm(words: Sequence[str] | None, option: str, model: MissCNF) -> Arm:
-    """Reads interventions, one value each.
+    """Reads interventions, one value or rule each.
 
     Arguments:
         words: Such as `["t=1", "stage=III"]`.
@@ -45,29 +50,40 @@ def read_arm(words: Sequence[str] | None, option: str, model: MissCNF) -> Arm:
         if len(values) > 1:
             raise InputError(f"{option} {word}: a grid is for `effect --do`; give one value.")
         arm[name] = values[0]
+    _check_rules(arm, option, model)
     return arm
 
 
 def read_values(
     words: Sequence[str], option: str, model: MissCNF
-) -> tuple[Arm, str | None, list[Label]]:
+) -> tuple[Arm, str | None, list[Assigned]]:
     """Reads interventions of which one may have a grid.
 
     Returns:
-        The interventions with one value; the column that has a grid, if any; and its values.
+        The interventions with one value or rule; the column that has a grid, if any; and its
+        values.
     """
     read = _read(words, option, model)
     single = {name: values[0] for name, values in read if len(values) == 1}
     grids = [(name, values) for name, values in read if len(values) > 1]
     if len(grids) > 1:
         raise InputError(f"{option}: one column can have a grid, not {len(grids)} of them.")
+    _check_rules({**single, **{name: values[0] for name, values in grids}}, option, model)
     return (single, *grids[0]) if grids else (single, None, [])
+
+
+def _check_rules(arm: Arm, option: str, model: MissCNF) -> None:
+    """Refuses rules that read what is not there, or what they lead to, by the option's name."""
+    ruled = [f"{name}={rule}" for name, rule in arm.items() if isinstance(rule, Expression)]
+    if ruled:
+        with naming(f"{option} {' '.join(ruled)}"):
+            read_policies(arm, model.graph_, model.schema_, 1)
 
 
 def _read(
     words: Sequence[str] | None, option: str, model: MissCNF
-) -> list[tuple[str, list[Label]]]:
-    found: list[tuple[str, list[Label]]] = []
+) -> list[tuple[str, list[Assigned]]]:
+    found: list[tuple[str, list[Assigned]]] = []
     for word in words or ():
         name, equals, text = word.partition("=")
         name, text = name.strip(), text.strip()
@@ -77,21 +93,27 @@ def _read(
             column = model.schema_.columns[model.graph_.index(name)]
         if name in [known for known, _ in found]:
             raise InputError(f"{option} {word}: {name!r} has a value already; give it once.")
-        found.append((name, _values(text, column, f"{option} {word}")))
+        found.append((name, _values(text, column, model.graph_.nodes, f"{option} {word}")))
     return found
 
 
-def _values(text: str, column: Column, what: str) -> list[Label]:
+def _values(text: str, column: Column, nodes: Sequence[str], what: str) -> list[Assigned]:
     value = _label(text, column)
     if value is not None:
         return [value]
     ends = text.split(":")
-    if len(ends) != 3:
-        raise InputError(f"{what}: expected {column.expected}.")
-    values = [_label(repr(number), column) for number in _grid(ends, what)]
-    if None in values:
-        raise InputError(f"{what}: some values of the grid are not {column.expected}.")
-    return [value for value in values if value is not None]
+    if len(ends) == 3:
+        values = [_label(repr(number), column) for number in _grid(ends, what)]
+        if None in values:
+            raise InputError(f"{what}: some values of the grid are not {column.expected}.")
+        return [value for value in values if value is not None]
+    try:
+        rule = Expression.parse(text)
+    except InputError as error:
+        raise InputError(f"{what}: expected {column.expected}, or a rule; {error}") from error
+    if rule.bare and not set(rule.columns) & set(nodes):  # it was meant as a value
+        raise InputError(f"{what}: expected {column.expected}, or a rule.")
+    return [rule]
 
 
 def _label(text: str, column: Column) -> Label | None:

@@ -24,18 +24,16 @@ def check(
 ) -> None:
     """Say what the holes leave identified, before any fit. Exits 1 if something is not covered."""
     from misscnf.cli.arguments import read_pair
-    from misscnf.cli.inputs import check_kinds, naming, read_graph, read_rows, shown
+    from misscnf.cli.inputs import check_kinds, check_nodes, naming, read_graph, read_rows, shown
     from misscnf.cli.outputs import print_json
     from misscnf.identification import check as find_problems
 
     pair = read_pair(effect)
     causal_graph = read_graph(graph)
-    with naming(f"--effect {effect}"):
-        for name in pair or ():
-            causal_graph.index(name)
+    check_nodes(pair or (), causal_graph, f"--effect {effect}")
     frame = read_rows(data)
     check_kinds(kinds, causal_graph, frame)
-    with naming(shown(data), "effect"):
+    with naming(shown(data)):
         report = find_problems(frame, causal_graph, effect=pair, kinds=kinds)
     if json:
         print_json(report.to_dict())

@@ -16,7 +16,7 @@ def counterfactual(
     data: Data,
     *,
     do: Annotated[
-        list[str], option("--do", "An intervention, such as t=0; may be repeated.", "NAME=VALUE")
+        list[str], option("--do", "An intervention: t=0, 'dose=dose+1'; repeatable.", "NAME=VALUE")
     ],
     draws: Annotated[
         int | None, option("--draws", "Draws of each row, in long form.", "N", min=1)
@@ -33,8 +33,7 @@ def counterfactual(
     """
     from misscnf.cli.arguments import read_arm
     from misscnf.cli.inputs import naming, open_model, read_model_rows, shown
-    from misscnf.cli.long_form import carry_along, number_rows
-    from misscnf.cli.outputs import check_table_target, write_table
+    from misscnf.cli.outputs import carry_along, check_table_target, number_rows, write_table
 
     check_table_target(out, json=json)
     fitted = open_model(model)

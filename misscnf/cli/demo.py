@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from misscnf.cli.endings import in_a_sentence
+from misscnf.cli.endings import in_a_sentence, say
 from misscnf.cli.options import Json, Quiet, Seed, option
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from misscnf.data.table import IncompleteTable
     from misscnf.estimators.misscnf import MissCNF
     from misscnf.queries.effects import Effect
 
 __all__ = ["demo"]
-
-LEVEL = 0.95
 
 
 @in_a_sentence
@@ -39,16 +38,15 @@ def demo(
     """Answer a real question on a real table, from check to report.
 
     Does quitting smoking make people gain weight? Checks, fits and asks NHEFS (1629 smokers, 63
-    of them without the outcome), and prints the published answer beside ours. Needs the package
-    causaldata.
+    of them without the outcome), and prints the published answer beside ours.
     """
     from misscnf.cli.fit import chosen_sentence, show_kinds
     from misscnf.cli.inputs import naming
-    from misscnf.cli.notices import say
     from misscnf.cli.outputs import check_target, print_json
     from misscnf.data.nhefs import OUTCOME, TREATMENT, load_nhefs, nhefs_graph
+    from misscnf.data.table import IncompleteTable
     from misscnf.estimators.misscnf import MissCNF
-    from misscnf.fitting import preset_settings
+    from misscnf.fitting.settings import preset_settings
     from misscnf.identification import check
 
     with naming("--preset"):
@@ -56,12 +54,14 @@ def demo(
     check_target(out, folder=True)
     start = time.monotonic()
     df, graph = load_nhefs(), nhefs_graph()
-    say(check(df, graph, effect=(TREATMENT, OUTCOME)).summary())
-    show_kinds(df, graph.nodes)
-    model = MissCNF(graph, preset, seed=seed, progress=False if quiet else None).fit(df)
+    table = IncompleteTable.read(df, graph.nodes)
+    say(check(table, graph, effect=(TREATMENT, OUTCOME)).summary())
+    show_kinds(table)
+    model = MissCNF(graph, preset, seed=seed, progress=False if quiet else None).fit(table)
     say(chosen_sentence(model))
-    answer = _ask(model, df, seed)
-    _leave_files(model, df, out)
+    arms = {TREATMENT: 1}, {TREATMENT: 0}
+    answer = model.effect(OUTCOME, *arms, interval=0.95, data=table, seed=seed)
+    _leave_files(model, df, table, out)
     seconds = time.monotonic() - start
     if json:
         print_json(_summary(answer, model, out, seconds))
@@ -70,18 +70,9 @@ def demo(
     say(f"{seconds:.0f} s; its files are in {out}: try `misscnf sample {out}/model --rows 5`")
 
 
-def _ask(model: MissCNF, df: pd.DataFrame, seed: int) -> Effect:
-    """Returns the effect of quitting, with its interval."""
-    from misscnf.data.nhefs import OUTCOME, TREATMENT
-
-    return model.effect(
-        OUTCOME, do={TREATMENT: 1}, versus={TREATMENT: 0}, interval=LEVEL, data=df, seed=seed
-    )
-
-
-def _leave_files(model: MissCNF, df: pd.DataFrame, out: str) -> None:
+def _leave_files(model: MissCNF, df: pd.DataFrame, table: IncompleteTable, out: str) -> None:
     """Writes table, graph, kinds, model and page, for the other verbs to be tried on."""
-    from misscnf.cli.outputs import staged_folder, write_files, write_tables
+    from misscnf.cli.outputs import staged, write_files, write_tables
     from misscnf.cli.report import write_page
     from misscnf.data.nhefs import OUTCOME, TREATMENT
 
@@ -90,34 +81,25 @@ def _leave_files(model: MissCNF, df: pd.DataFrame, out: str) -> None:
     arrows = "".join(f"  {cause} -> {effect};\n" for cause, effect in model.graph_.edges)
     kinds = {column.name: column.shown_kind for column in model.schema_.columns}
     write_tables({str(folder / "nhefs.csv"): df})
-    write_files(
-        {
-            str(folder / "graph.dot"): f"digraph {{\n{arrows}}}\n".encode(),
-            str(folder / "kinds.json"): dumps(kinds, indent=1).encode(),
-        }
-    )
-    with staged_folder(str(folder / "model")) as place:
+    texts = {"graph.dot": f"digraph {{\n{arrows}}}\n", "kinds.json": dumps(kinds, indent=1)}
+    write_files({str(folder / name): text.encode() for name, text in texts.items()})
+    with staged(str(folder / "model"), folder=True) as place:
         model.save(place)
-    write_page(model, df, str(folder / "report.html"), (TREATMENT, OUTCOME))
+    write_page(model, table, str(folder / "report.html"), (TREATMENT, OUTCOME))
 
 
 def _beside(answer: Effect) -> str:
     """Returns our answer and the published one, one below the other."""
     from misscnf.data.nhefs import PUBLISHED
 
-    units = PUBLISHED["units"]
-    lower, upper = answer.interval or (None, None)
-    ours = f"{answer.estimate:.2f} {units}"
-    if lower is not None:
-        ours += f" ({lower:.2f} to {upper:.2f})"
-    theirs = (
-        f"{PUBLISHED['estimate']} {units} ({PUBLISHED['lower']} to {PUBLISHED['upper']}), "
-        f"Hernán and Robins, What If, chapter 13"
-    )
+    ours = f"{answer.estimate:.2f} {PUBLISHED['units']}"
+    if answer.interval is not None:
+        ours += " ({:.2f} to {:.2f})".format(*answer.interval)
+    theirs = "{estimate} {units} ({lower} to {upper})".format(**PUBLISHED)
     return (
         f"The effect of quitting smoking on weight, 1971 to 1982\n"
         f"  misscnf    {ours}\n"
-        f"  published  {theirs}"
+        f"  published  {theirs}, Hernán and Robins, What If, chapter 13"
     )
 
 

@@ -30,7 +30,8 @@ def effect(
     *,
     on: Annotated[str, option("--on", "The outcome.", "NAME")],
     do: Annotated[
-        list[str], option("--do", "First arm: t=1, or a grid dose=0:10:0.5.", "NAME=VALUE")
+        list[str],
+        option("--do", "First arm: t=1, 't=age > 60', or a grid dose=0:10:0.5.", "NAME=VALUE"),
     ],
     versus: Annotated[
         list[str] | None,
@@ -46,7 +47,8 @@ def effect(
         str | None, option("--where", "Only within a group, such as 'age > 60'.", "CONDITION")
     ] = None,
     treated: Annotated[
-        bool, typer.Option("--treated", help="Only those who take what --do holds by themselves.")
+        bool,
+        typer.Option("--treated", help="Only those who take by themselves what --do says."),
     ] = False,
     event: Annotated[
         str | None, option("--event", "The level whose risk is compared.", "LEVEL")
@@ -58,13 +60,12 @@ def effect(
 ) -> None:
     """Estimate the effect of one intervention against another."""
     from misscnf.cli.arguments import check_share, read_arm, read_event, read_values
-    from misscnf.cli.inputs import naming, open_model, read_model_rows
+    from misscnf.cli.inputs import check_nodes, naming, open_model, read_model_rows
     from misscnf.cli.outputs import print_json
 
     check_share(interval, "--interval")
     fitted = open_model(model)
-    with naming("--on"):
-        fitted.graph_.index(on)
+    check_nodes([on], fitted.graph_, "--on")
     arm, name, grid = read_values(do, "--do", fitted)
     against = read_arm(versus, "--versus", fitted)
     if interval is not None and data is None:
@@ -89,7 +90,8 @@ def effect(
             shown = effect_to_dict(answer) if json else str(answer)
         else:
             curve = fitted.curve(on, name, grid, do=arm, **given)
-            shown = _curve_to_dict(on, name, curve) if json else _curve(on, name, against, curve)
+            lines = {"outcome": on, "along": name, "curve": curve.to_dict(orient="records")}
+            shown = lines if json else _curve(on, name, against, curve)
     if json:
         print_json(shown)
     else:
@@ -103,10 +105,6 @@ def effect_to_dict(effect: Effect) -> dict[str, Any]:
     return {**found, "lower": lower, "upper": upper}
 
 
-def _curve_to_dict(on: str, name: str, curve: pd.DataFrame) -> dict[str, Any]:
-    return {"outcome": on, "along": name, "curve": curve.to_dict(orient="records")}
-
-
 def _curve(on: str, name: str, against: Arm, curve: pd.DataFrame) -> str:
     """Returns a heading, and a line a value of the grid."""
     from misscnf.queries.effects import written
@@ -115,7 +113,5 @@ def _curve(on: str, name: str, against: Arm, curve: pd.DataFrame) -> str:
     table = curve.to_string(index=False, float_format=lambda number: f"{number:.4g}")
     measure = curve.attrs["measure"]
     what = "the mean" if measure == "mean difference" else "the risk"
-    head = (
-        f"{on} along {name}: {what} under each value, and the estimate ({measure}) versus {versus}"
-    )
-    return f"{head}\n{table}"
+    estimate = f"the estimate ({measure}) versus {versus}"
+    return f"{on} along {name}: {what} under each value, and {estimate}\n{table}"

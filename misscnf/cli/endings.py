@@ -1,4 +1,7 @@
-r"""How a command ends.
+r"""What a command says on standard error, and how it ends.
+
+The package's log is shown as plain lines: warnings always, notes unless `--quiet`. Standard output
+is for answers only.
 
 | exit code | meaning |
 |---|---|
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -23,7 +27,45 @@ from typer.core import TyperGroup
 
 from misscnf.errors import InputError
 
-__all__ = ["in_a_sentence", "Stopped", "Verbs"]
+__all__ = ["notices", "say", "in_a_sentence", "Stopped", "Verbs"]
+
+logger = logging.getLogger("misscnf")
+
+
+class _Lines(logging.Handler):
+    """Writes to what is standard error at the moment; a warning is said once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.warned: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Writes one record."""
+        line = record.getMessage()
+        if record.levelno < logging.WARNING:
+            typer.echo(line, err=True)
+        elif line not in self.warned:  # each point of a curve may lead to the same
+            self.warned.add(line)
+            typer.echo(f"warning: {line}", err=True)
+
+
+@contextmanager
+def notices(*, quiet: bool) -> Iterator[None]:
+    """Shows the log of the package while a command runs."""
+    handler, level = _Lines(), logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.WARNING if quiet else logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(handler)
+
+
+def say(text: str) -> None:
+    """Says something that `--quiet` leaves out."""
+    logger.info("%s", text)
+
 
 UsageError: Any = typer.BadParameter.__base__
 """What is raised for words that no option takes; typer does not export it."""
@@ -38,8 +80,6 @@ def in_a_sentence(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - the command's own
-        from misscnf.cli.notices import notices
-
         with _sentences(), notices(quiet=kwargs.get("quiet", False)):
             command(*args, **kwargs)
 
@@ -56,10 +96,8 @@ def _sentences() -> Iterator[None]:
         _end(str(stop), 130, stop)
     except KeyboardInterrupt as stop:
         _end("stopped; nothing was written.", 130, stop)
-    except MemoryError as error:
-        _end("there is not enough memory; ask for fewer rows or draws.", 2, error)
-    except RuntimeError as error:
-        if "allocate" not in str(error):  # what torch says
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "allocate" not in str(error):  # what torch says
             raise
         _end("there is not enough memory; ask for fewer rows or draws.", 2, error)
     except OSError as error:

@@ -11,18 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from misscnf.cli.endings import Stopped, in_a_sentence
+from misscnf.cli.endings import Stopped, in_a_sentence, say
 from misscnf.cli.options import Data, Graph, Json, KindsFile, Quiet, Seed, option
 
 if TYPE_CHECKING:
-    import pandas as pd
-
+    from misscnf.data.table import IncompleteTable
     from misscnf.estimators.misscnf import MissCNF
 
 __all__ = ["fit", "show_kinds", "chosen_sentence"]
-
-WIDEST = 24
-"""Characters of levels that the table of kinds shows."""
 
 
 @in_a_sentence
@@ -49,10 +45,10 @@ def fit(
     It maximises the likelihood of what each row shows: no row is dropped, nothing imputed first.
     """
     from misscnf.cli.inputs import check_kinds, naming, read_graph, read_rows, shown
-    from misscnf.cli.notices import say
-    from misscnf.cli.outputs import check_target, print_json, staged_folder
+    from misscnf.cli.outputs import check_target, print_json, staged
+    from misscnf.data.table import IncompleteTable
     from misscnf.estimators.misscnf import MissCNF
-    from misscnf.fitting import preset_settings
+    from misscnf.fitting.settings import preset_settings
 
     with naming("--preset"):
         preset_settings(preset)
@@ -70,58 +66,52 @@ def fit(
         allow_uncovered=allow_uncovered,
         progress=False if quiet else None,
     )
-    with naming(shown(data), "the preset", checkpoint):
-        show_kinds(frame, causal_graph.nodes, kinds)
-        seconds = _fit(model, frame, checkpoint)
+    with naming(shown(data)):
+        table = IncompleteTable.read(frame, causal_graph.nodes, kinds=kinds)
+    show_kinds(table)
+    seconds = _fit(model, table, checkpoint)
     say(f"{chosen_sentence(model)}; {seconds:.1f} s")
-    with staged_folder(out) as folder:
+    with staged(out, folder=True) as folder:
         model.save(folder)
     say(f"wrote the model to {out}")
     if json:
-        print_json(_summary(model, frame, out, seconds))
+        print_json(_summary(model, len(table), out, seconds))
 
 
-def _fit(model: MissCNF, frame: pd.DataFrame, checkpoint: str | None) -> float:
+def _fit(model: MissCNF, table: IncompleteTable, checkpoint: str | None) -> float:
     """Fits, and returns the seconds that it took."""
     start = time.monotonic()
     try:
-        model.fit(frame, checkpoint=checkpoint)
+        model.fit(table, checkpoint=checkpoint)
     except KeyboardInterrupt as stop:
+        said = f"stopped; the same command goes on from {checkpoint!r}."
         if checkpoint is None:
-            raise Stopped(
-                "stopped, and nothing was written; with --checkpoint DIR, the same command would "
-                "go on."
-            ) from stop
-        raise Stopped(f"stopped; the same command goes on from {checkpoint!r}.") from stop
+            later = "with --checkpoint DIR, the same command would go on"
+            said = f"stopped, and nothing was written; {later}."
+        raise Stopped(said) from stop
     return time.monotonic() - start
 
 
-def show_kinds(frame: pd.DataFrame, nodes: tuple[str, ...], kinds: str | None = None) -> None:
-    """Says what kind each column is, and why."""
-    from misscnf.cli.notices import say
-    from misscnf.data.kinds import describe
-
-    table = describe(frame, kinds, nodes)
-    shown = table.drop(columns="offer").astype(str)
-    shown["levels"] = [_cut(levels) for levels in shown["levels"]]
+def show_kinds(table: IncompleteTable, widest: int = 24) -> None:
+    """Says what kind each column is, and why; levels in at most so many characters."""
+    kinds = table.schema.describe()
+    shown = kinds.drop(columns="offer").astype(str)
+    cut = shown["levels"].str.slice(stop=widest - 1) + "…"
+    shown["levels"] = shown["levels"].where(shown["levels"].str.len() <= widest, cut)
     shown["holes"] = shown["holes"].str.rjust(len("holes"))
     lines = [list(shown.columns), *shown.to_numpy().tolist()]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
         say("  ".join(cells).rstrip())
-    for name, offer in zip(table["column"], table["offer"], strict=True):
+    for name, offer in zip(kinds["column"], kinds["offer"], strict=True):
         if offer:
             say(f"  {name}: {offer}")
 
 
-def _cut(levels: str) -> str:
-    return levels if len(levels) <= WIDEST else f"{levels[: WIDEST - 1]}…"
-
-
 def chosen_sentence(model: MissCNF) -> str:
     """Returns what was chosen, and by how much."""
-    rich = [f"{name} ({form})" for name, form in model.forms_.items() if form != "line"]
+    rich = [f"{name} ({form})" for name, form in model.forms_.items() if form.name != "line"]
     nodes = f"{', '.join(rich)}, the rest lines"
     if model.comparison_ is None:
         return f"fitted: {nodes if model.curves_ else f'the {model.chosen_} model'}"
@@ -130,15 +120,15 @@ def chosen_sentence(model: MissCNF) -> str:
     return f"fitted: {nodes if rich else 'the linear model was chosen'}; {numbers}"
 
 
-def _summary(model: MissCNF, frame: pd.DataFrame, out: str, seconds: float) -> dict[str, Any]:
+def _summary(model: MissCNF, rows: int, out: str, seconds: float) -> dict[str, Any]:
     return {
         "model": out,
-        "rows": len(frame),
+        "rows": rows,
         "preset": model.settings_.preset,
         "chosen": model.chosen_,
         "networks": list(model.networks_),
         "curves": list(model.curves_),
-        "forms": model.forms_,
+        "forms": {name: str(form) for name, form in model.forms_.items()},
         "comparison": model.comparison_,
         "kinds": model.kinds_,
         "seed": model.seed,

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from misscnf.cli.endings import in_a_sentence
 from misscnf.cli.options import Data, Json, Model, Out, Quiet, Seed, option
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["impute"]
 
@@ -42,40 +39,30 @@ def impute(
     The tables stand one below the other, told apart by .imp and .id as in mice. Columns outside
     the graph are carried along.
     """
+    import pandas as pd
+
+    from misscnf.cli import outputs
     from misscnf.cli.inputs import naming, open_model, read_model_rows, shown
-    from misscnf.cli.long_form import carry_along, number_rows
-    from misscnf.cli.outputs import check_table_target, write_table, write_tables
     from misscnf.errors import InputError
 
-    check_table_target(out, json=json)
+    outputs.check_table_target(out, json=json)
     if wide and (out == "-" or original):
         raise InputError("--wide makes a file for each table: give --out, and no --original.")
     fitted = open_model(model)
     frame = read_model_rows(data, fitted)
+    fitted.progress = False if quiet else None
     with naming(shown(data)):
         data_of_fit = frame if proper else None
-        fitted.progress = False if quiet else None
         completed = fitted.impute(frame, draws, proper=proper, data=data_of_fit, seed=seed)
-        table = carry_along(frame, completed)
-        long = number_rows(table, ".imp", draws)
+        table = outputs.carry_along(frame, completed)
+        long = outputs.number_rows(table, ".imp", draws)
     if wide:
-        write_tables(_files(table, out, draws), json=json)
+        path, rows = Path(out), len(frame)
+        names = [str(path.with_stem(f"{path.stem}-{draw + 1}")) for draw in range(draws)]
+        files = {name: table.iloc[k * rows :][:rows] for k, name in enumerate(names)}
+        outputs.write_tables(files, json=json)
         return
     if original:
-        long = _stack(number_rows(frame.reset_index(drop=True), ".imp", 1, first=0), long)
-    write_table(long, out, json=json)
-
-
-def _files(table: pd.DataFrame, out: str, draws: int) -> dict[str, pd.DataFrame]:
-    """Returns each completed table by the name of its file."""
-    path, rows = Path(out), len(table) // draws
-    return {
-        str(path.with_stem(f"{path.stem}-{draw + 1}")): table.iloc[draw * rows :][:rows]
-        for draw in range(draws)
-    }
-
-
-def _stack(above: pd.DataFrame, below: pd.DataFrame) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.concat([above, below], ignore_index=True)
+        came = outputs.number_rows(frame.reset_index(drop=True), ".imp", 1, first=0)
+        long = pd.concat([came, long], ignore_index=True)
+    outputs.write_table(long, out, json=json)

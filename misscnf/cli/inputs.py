@@ -1,7 +1,7 @@
 r"""Tables, graphs and models as the command line names them.
 
 Whatever is wrong with one of them is said with its name: `naming` puts the file or the option
-before a sentence that does not hold it yet.
+before a sentence that does not say yet what it is about.
 """
 
 from __future__ import annotations
@@ -9,16 +9,15 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 
 from misscnf.data.cells import listed
 from misscnf.data.files import read_table
-from misscnf.data.kind_requests import read_requests
-from misscnf.errors import InputError
+from misscnf.data.kinds import read_requests
+from misscnf.errors import InputError, naming
 from misscnf.estimators.misscnf import MissCNF
 from misscnf.graph import CausalGraph
 from misscnf.graph.readers import names_a_file
@@ -29,36 +28,29 @@ __all__ = [
     "read_model_rows",
     "read_graph",
     "check_kinds",
+    "check_nodes",
     "open_model",
     "shown",
 ]
 
-STDIN = "-"
-
-
-@contextmanager
-def naming(what: str, *others: str | None) -> Iterator[None]:
-    """Puts a name before the sentence of an error, unless it holds that or one of the others."""
-    try:
-        yield
-    except InputError as error:
-        sentence = str(error)
-        if any(name in sentence for name in (what, *others) if name):
-            raise
-        raise InputError(f"{what}: {sentence}") from error
-
 
 def shown(source: str) -> str:
     """Returns how a table is called in sentences."""
-    return "standard input" if source == STDIN else repr(source)
+    return "standard input" if source == "-" else repr(source)
 
 
 def read_rows(source: str) -> pd.DataFrame:
     """Reads a table from a file, or CSV from standard input."""
-    frame = _read_stdin() if source == STDIN else read_table(source)
+    frame = _read_stdin() if source == "-" else read_table(source)
     if frame.index.name is not None:  # of a Parquet file
         frame = frame.reset_index()
-    _refuse_separator(frame, shown(source))
+    only = str(frame.columns[0]) if frame.shape[1] == 1 else ""
+    for mark in (";", "\t", "|"):
+        if mark in only:
+            raise InputError(
+                f"{shown(source)} has the one column {only!r}, and seems to be separated by "
+                f"{mark!r}; save it with commas, or with tabs as .tsv."
+            )
     return frame
 
 
@@ -72,9 +64,7 @@ def read_model_rows(source: str, model: MissCNF, *, partial: bool = False) -> pd
     """
     frame = read_rows(source)
     absent = [name for name in model.graph_.nodes if name not in frame.columns]
-    if partial and len(absent) < len(model.graph_):
-        return frame
-    if absent:
+    if absent and not (partial and len(absent) < len(model.graph_)):
         raise InputError(
             f"{shown(source)} lacks {listed(absent)}, which the model was fitted to; name another "
             f"table or model, or add an empty column where all values are missing."
@@ -83,34 +73,25 @@ def read_model_rows(source: str, model: MissCNF, *, partial: bool = False) -> pd
 
 
 def _read_stdin() -> pd.DataFrame:
-    data = sys.stdin.buffer.read()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "stdin.csv"
-        path.write_bytes(data)
-        try:
-            return read_table(path)
-        except InputError as error:
-            sentence = str(error).replace(repr(str(path)), shown(STDIN))
-            raise InputError(sentence) from error
-
-
-def _refuse_separator(frame: pd.DataFrame, name: str) -> None:
-    only = str(frame.columns[0]) if frame.shape[1] == 1 else ""
-    for mark in (";", "\t", "|"):
-        if mark in only:
-            raise InputError(
-                f"{name} has the one column {only!r}, and seems to be separated by {mark!r}; "
-                f"save it with commas, or with tabs as .tsv."
-            )
+        path.write_bytes(sys.stdin.buffer.read())
+        return read_table(path, name=shown("-"))
 
 
 def read_graph(source: str) -> CausalGraph:
     """Reads a graph from a file or from the text itself."""
-    is_file = names_a_file(source)
-    if not is_file and re.fullmatch(r"[^\s;>]*[./\\][^\s;>]*", source):
+    if not names_a_file(source) and re.fullmatch(r"[^\s;>]*[./\\][^\s;>]*", source):
         raise InputError(f"--graph: there is no file {source!r}; check the path.")
-    with naming(f"--graph {source!r}", source if is_file else None):
+    with naming(f"--graph {source!r}"):
         return CausalGraph.read(source)
+
+
+def check_nodes(names: Iterable[str], graph: CausalGraph, option: str) -> None:
+    """Refuses names that are no nodes of the graph, by the option that gave them."""
+    with naming(option):
+        for name in names:
+            graph.index(name)
 
 
 def check_kinds(kinds: str | None, graph: CausalGraph, frame: pd.DataFrame) -> None:

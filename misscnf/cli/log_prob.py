@@ -32,15 +32,13 @@ def log_prob(
     import pandas as pd
 
     from misscnf.cli.arguments import read_arm
-    from misscnf.cli.inputs import naming, open_model, read_model_rows, shown
+    from misscnf.cli.inputs import check_nodes, naming, open_model, read_model_rows, shown
     from misscnf.cli.outputs import check_table_target, write_table
 
     check_table_target(out, json=json)
     fitted = open_model(model)
     arm = read_arm(do, "--do", fitted)
-    with naming("--given"):
-        for name in given or ():
-            fitted.graph_.index(name)
+    check_nodes(given or (), fitted.graph_, "--given")
     frame = read_model_rows(data, fitted, partial=True)
     with naming(shown(data)):
         scores = fitted.log_prob(frame, given=given or (), do=arm, quality=True, seed=seed)

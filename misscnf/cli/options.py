@@ -6,18 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = [
-    "Data",
-    "Do",
-    "Graph",
-    "Json",
-    "KindsFile",
-    "Model",
-    "Out",
-    "Quiet",
-    "Seed",
-    "option",
-]
+__all__ = ["Data", "Do", "Graph", "Json", "KindsFile", "Model", "Out", "Quiet", "Seed", "option"]
 
 
 def option(name: str, what: str, metavar: str | None = None, **rest: Any) -> Any:  # noqa: ANN401 - typer's
@@ -45,7 +34,7 @@ KindsFile = Annotated[
 ]
 Do = Annotated[
     list[str] | None,
-    option("--do", "An intervention, such as t=1; may be repeated.", "NAME=VALUE"),
+    option("--do", "An intervention: t=1, 'dose=min(dose, 2)'; repeatable.", "NAME=VALUE"),
 ]
 Out = Annotated[str, option("--out", "A .csv, .tsv or .parquet file; - is CSV on stdout.", "FILE")]
 Seed = Annotated[int, option("--seed", "Where randomness starts.", "N", min=0)]

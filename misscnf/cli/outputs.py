@@ -3,13 +3,16 @@ r"""What a command gives back: tables and JSON, whole or not at all.
 A target is checked before the work starts: its extension, its folder, whether it may be written.
 Files are written aside, all of them, and then moved into place, so that a full disk leaves what
 was there before.
+
+Several tables go into one, one below the other; two columns tell where a row belongs, as in mice:
+
+.imp    1, 2, …  the table (0 for the rows as they came)
+.id     1, 2, …  the row
 """
 
 from __future__ import annotations
 
-import dataclasses
 import io
-import math
 import os
 import shutil
 import sys
@@ -17,38 +20,68 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from json import dumps
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import typer
 
-from misscnf.cli.notices import say
+from misscnf.cli.endings import say
+from misscnf.data.files import jsonable
 from misscnf.errors import InputError
 
 __all__ = [
+    "carry_along",
+    "number_rows",
     "check_table_target",
     "check_target",
     "write_table",
     "write_tables",
     "write_files",
     "staged",
-    "staged_folder",
     "print_json",
 ]
 
-STDOUT = "-"
+
+def carry_along(frame: pd.DataFrame, drawn: pd.DataFrame) -> pd.DataFrame:
+    """Returns drawn rows with all columns of the table they come from, in its order.
+
+    Arguments:
+        frame: The table (N rows).
+        drawn: Its columns in the graph, one draw of all rows after the other.
+    """
+    places = np.tile(np.arange(len(frame)), len(drawn) // len(frame))
+    given, drawn = frame.iloc[places].reset_index(drop=True), drawn.reset_index(drop=True)
+    names = enumerate(frame.columns)
+    columns = [drawn[name] if name in drawn else given.iloc[:, j] for j, name in names]
+    return pd.concat(columns, axis=1)
+
+
+def number_rows(table: pd.DataFrame, name: str, draws: int, first: int = 1) -> pd.DataFrame:
+    """Returns a long table with the number of the draw and of the row before its columns.
+
+    Arguments:
+        table: The rows, one draw after the other.
+        name: What the number of the draw is called.
+        draws: How many draws there are.
+        first: The number of the first draw.
+    """
+    for taken in (name, ".id"):
+        if taken in table.columns:
+            raise InputError(f"the table has a column {taken!r} already; rename or drop it.")
+    rows = len(table) // draws
+    numbers = {
+        name: np.repeat(np.arange(first, first + draws), rows),
+        ".id": np.tile(np.arange(1, rows + 1), draws),
+    }
+    return pd.concat([pd.DataFrame(numbers), table], axis=1)
+
+
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
 def check_table_target(out: str, *, json: bool) -> None:
-    """Refuses a file that a table cannot be written to.
-
-    Arguments:
-        out: The file, or - for standard output.
-        json: Whether standard output is for JSON.
-    """
-    if out == STDOUT:
+    """Refuses a file that a table cannot be written to."""
+    if out == "-":
         if json:
             raise InputError("--json: standard output has the table already; give --out a file.")
         return
@@ -62,13 +95,7 @@ def check_table_target(out: str, *, json: bool) -> None:
 
 
 def check_target(out: str, option: str = "--out", *, folder: bool = False) -> None:
-    """Refuses a place that cannot be written to.
-
-    Arguments:
-        out: The path.
-        option: The option that it follows.
-        folder: Whether it is to be a folder.
-    """
+    """Refuses a place that cannot be written to."""
     path = Path(out)
     if not path.parent.is_dir():
         raise InputError(f"{option}: there is no folder {str(path.parent)!r}; make it first.")
@@ -81,7 +108,7 @@ def check_target(out: str, option: str = "--out", *, folder: bool = False) -> No
 
 def write_table(frame: pd.DataFrame, out: str, *, json: bool = False) -> None:
     """Writes a table to a file, or as CSV to standard output."""
-    if out == STDOUT:
+    if out == "-":
         _print_bytes(_render(frame, ".csv"))
     else:
         write_tables({out: frame}, json=json)
@@ -101,10 +128,8 @@ def write_tables(frames: Mapping[str, pd.DataFrame], *, json: bool = False) -> N
     for out, frame in frames.items():
         say(f"wrote {len(frame)} rows to {out}")
     if json:
-        written = [
-            {"file": out, "rows": len(frame), "columns": list(frame.columns)}
-            for out, frame in frames.items()
-        ]
+        shapes = ((out, len(frame), list(frame.columns)) for out, frame in frames.items())
+        written = [dict(zip(("file", "rows", "columns"), shape, strict=True)) for shape in shapes]
         print_json({"written": written})
 
 
@@ -125,45 +150,37 @@ def write_files(contents: Mapping[str, bytes]) -> None:
 
 
 @contextmanager
-def staged(out: str) -> Iterator[Path]:
-    """Gives a path to write to, and moves it into place when nothing went wrong."""
+def staged(out: str, *, folder: bool = False) -> Iterator[Path]:
+    """Gives a file or a folder to fill, and moves it into place when nothing went wrong."""
     target = Path(out).resolve()
     part = _part(target)
     try:
-        with _saying(out, part):
+        with _saying(out):
+            if folder:
+                part.mkdir()
             yield part
-            os.replace(part, target)
+            if folder and target.exists():
+                for file in sorted(part.iterdir(), key=lambda path: path.suffix == ".json"):
+                    os.replace(file, target / file.name)  # JSON last: it vouches for the others
+            else:
+                os.replace(part, target)
     finally:
-        part.unlink(missing_ok=True)
+        if folder:
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
 
 
 @contextmanager
-def staged_folder(out: str) -> Iterator[Path]:
-    """Gives a folder to fill, and moves what is in it into place when nothing went wrong."""
-    target = Path(out).resolve()
-    part = _part(target)
-    try:
-        with _saying(out, part):
-            part.mkdir()
-            yield part
-            if not target.exists():
-                os.rename(part, target)
-                return
-            for file in sorted(part.iterdir(), key=lambda path: path.suffix == ".json"):
-                os.replace(file, target / file.name)  # JSON last: it vouches for the others
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-
-
-@contextmanager
-def _saying(out: str, part: Path | None = None) -> Iterator[None]:
+def _saying(out: str) -> Iterator[None]:
     """Says what could not be written by the name that was given, not by that of its part."""
     try:
         yield
-    except InputError as error:
-        raise InputError(str(error).replace(str(part), out)) from error
-    except OSError as error:
-        raise InputError(f"{out!r} cannot be written: {error.strerror or error}.") from error
+    except (InputError, OSError) as error:
+        cause = error.__cause__ if isinstance(error, InputError) else error
+        if not isinstance(cause, OSError):
+            raise
+        raise InputError(f"{out!r} cannot be written: {cause.strerror or cause}.") from error
 
 
 def _part(target: Path) -> Path:
@@ -175,43 +192,18 @@ def _render(frame: pd.DataFrame, suffix: str) -> bytes:
         buffer = io.BytesIO()
         frame.to_parquet(buffer, index=False)
         return buffer.getvalue()
-    separator = SEPARATORS[suffix.lower()]
-    return _as_written(frame).to_csv(index=False, sep=separator, lineterminator="\n").encode()
+    separator, written = SEPARATORS[suffix.lower()], frame.apply(_as_written)
+    return written.to_csv(index=False, sep=separator, lineterminator="\n").encode()
 
 
-def _as_written(frame: pd.DataFrame) -> pd.DataFrame:
+def _as_written(cells: pd.Series) -> pd.Series:
     """Whole numbers without a fraction: holes made them floats when they were read."""
-    whole = {}
-    for j, dtype in enumerate(frame.dtypes):
-        if dtype != np.float64:
-            continue
-        numbers = frame.iloc[:, j].to_numpy()
-        if len(numbers) and (numbers == np.rint(numbers)).all() and np.abs(numbers).max() < 2**53:
-            whole[j] = numbers.astype(np.int64)
-    columns = [
-        pd.Series(whole.get(j, frame.iloc[:, j].array), name=name)
-        for j, name in enumerate(frame.columns)
-    ]
-    return pd.concat(columns, axis=1) if whole else frame
+    if cells.dtype != np.float64 or cells.empty:
+        return cells
+    whole = (cells == np.rint(cells)).all() and cells.abs().max() < 2**53
+    return cells.astype(np.int64) if whole else cells
 
 
 def print_json(value: object) -> None:
     """Prints anything that an answer holds as one JSON object."""
-    typer.echo(dumps(_plain(value), indent=2, ensure_ascii=False))
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever an answer holds
-    """Returns what JSON can write: no numpy, no NaN, no infinity."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if isinstance(value, pd.DataFrame):
-        value = value.to_dict(orient="records")
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple | np.ndarray | pd.Series):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+    typer.echo(dumps(jsonable(value), indent=2, ensure_ascii=False))

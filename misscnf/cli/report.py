@@ -5,18 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from misscnf.cli.endings import in_a_sentence
+from misscnf.cli.endings import in_a_sentence, say
 from misscnf.cli.options import Data, Json, Model, Quiet, option
 from misscnf.errors import InputError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
+    from misscnf.data.table import Table
     from misscnf.estimators.misscnf import MissCNF
 
 __all__ = ["report", "write_page"]
-
-LEVEL = 0.95
 
 
 @in_a_sentence
@@ -28,14 +25,13 @@ def report(
     effect: Annotated[str | None, option("--effect", "The effect to open with.", "T:Y")] = None,
     interval: Annotated[
         float, option("--interval", "Intervals of this level; 0 leaves them out.", "LEVEL")
-    ] = LEVEL,
+    ] = 0.95,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Write a page with the answer, and how far to trust it."""
     from misscnf.cli.arguments import check_share, read_pair
-    from misscnf.cli.inputs import naming, open_model, read_model_rows, shown
-    from misscnf.cli.notices import say
+    from misscnf.cli.inputs import check_nodes, naming, open_model, read_model_rows, shown
     from misscnf.cli.outputs import check_target, print_json
 
     if Path(out).suffix.lower() not in (".html", ".htm"):
@@ -45,9 +41,7 @@ def report(
     check_share(level, "--interval")
     fitted = open_model(model)
     pair = read_pair(effect)
-    with naming(f"--effect {effect}"):
-        for name in pair or ():
-            fitted.graph_.index(name)
+    check_nodes(pair or (), fitted.graph_, f"--effect {effect}")
     frame = read_model_rows(data, fitted)
     fitted.progress = False if quiet else None
     with naming(shown(data)):
@@ -59,14 +53,14 @@ def report(
 
 def write_page(
     model: MissCNF,
-    frame: pd.DataFrame,
+    table: Table,
     out: str,
     effect: tuple[str, str] | None,
-    interval: float | None = LEVEL,
+    interval: float | None = 0.95,
 ) -> None:
     """Writes the page, whole or not at all."""
     from misscnf.cli.outputs import staged
     from misscnf.report import write_report
 
     with staged(out) as path:
-        write_report(model, frame, path, effect=effect, interval=interval)
+        write_report(model, table, path, effect=effect, interval=interval)

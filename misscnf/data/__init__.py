@@ -2,9 +2,10 @@
 
 table           a typed table with holes, standardised and back; its schema
 files           tables as files, read and written whole
-kinds           what kind each column is, and why; kind_requests, what people ask for
+column_names    which column is which: names for arrays, columns for nodes
+cells           single cells, and the dtypes that they come in
+kinds           what kind each column is, asked for or inferred, and why
 codecs          the codec of each kind of column; scales, the links of continuous ones
 domains         what the values of a node can be, as mechanisms see them
-cells, dtypes   single values, and the dtypes that they come in; arrays, tables without names
 nhefs           a real table with a published answer
 """

@@ -1,51 +1,173 @@
 r"""What the values of a node can be, as its mechanism and those of its children see them.
 
 Inside a model every value is a number: a continuous column is standardised; a binary, ordinal or
-categorical one is the code 0, 1, …, levels − 1 of its level; a count is itself. A `Domain` tells a
-mechanism which of these it makes, and a network how to read it as a parent.
+categorical one is the code 0, 1, …, levels − 1 of its level; a count is itself. A domain says
+which of these a node has, how many values there are, and by which numbers a child's network or
+line reads it:
+
+| parent | features |
+|---|---|
+| continuous | z, as it is |
+| binary | the code, standardised |
+| categorical, K levels | K − 1 indicators, of all levels but the first |
+| ordinal, K levels | the code, standardised, and K − 2 indicators, of all levels but the ends |
+| count | the count, standardised, and an indicator of zero where both are seen |
+
+So a linear predictor of any of them can be every function of a finite parent, and an order helps a
+network where there is one. A new kind of column brings a subclass of `Domain` with its codec.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-__all__ = ["Domain", "CONTINUOUS", "KINDS"]
+import torch
+from torch import Tensor
 
-KINDS = ("continuous", "binary", "ordinal", "categorical", "count")
-"""The kinds of column."""
+__all__ = ["Domain", "Continuous", "Binary", "Ordinal", "Categorical", "Count", "CONTINUOUS"]
 
 
 @dataclass(frozen=True)
-class Domain:
-    """The kind of a node, with what is needed to read its values as numbers."""
+class Domain(ABC):
+    """What the values of a node can be; a subclass for each kind of column."""
 
-    kind: str = "continuous"
-    """One of `KINDS`."""
-    levels: int | None = None
-    """How many levels a binary, ordinal or categorical node has."""
-    location: float = 0.0
-    """The mean of what was seen, in the model's units: 0 where standardised."""
-    scale: float = 1.0
-    """Its standard deviation."""
-    has_zero: bool = False
-    """Whether a count is seen both at zero and above: zero may then be a state of its own."""
+    kind: ClassVar[str]
+    """The name of the kind."""
+    discrete: ClassVar[bool] = True
+    """Whether single values have probabilities."""
+    plain: ClassVar[bool] = False
+    """Whether the one number by which a child reads a value is the value itself."""
+    by_kind: ClassVar[dict[str, type[Domain]]] = {}
+    """Every domain, by the name of its kind."""
+
+    def __init_subclass__(
+        cls, kind: str | None = None, *, discrete: bool = True, plain: bool = False
+    ) -> None:
+        super().__init_subclass__()
+        if kind is not None:
+            cls.kind, cls.discrete, cls.plain = kind, discrete, plain
+            Domain.by_kind[kind] = cls
 
     @property
-    def discrete(self) -> bool:
-        """Whether single values have probabilities."""
-        return self.kind != "continuous"
+    @abstractmethod
+    def states(self) -> int | None:
+        """How many values there are; None where they have no end."""
+
+    @property
+    @abstractmethod
+    def features(self) -> int:
+        """How many numbers say what a value is."""
+
+    @abstractmethod
+    def encode(self, x: Tensor) -> Tensor:
+        """Returns these numbers for values (...), shape (..., features)."""
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values, for JSON."""
-        return asdict(self)
+        return {"kind": self.kind, **asdict(self)}
 
     @staticmethod
     def from_dict(entry: Mapping[str, Any]) -> Domain:
         """Reads what `to_dict` wrote."""
-        return Domain(**entry)
+        arguments = {name: value for name, value in entry.items() if name != "kind"}
+        return Domain.by_kind[entry["kind"]](**arguments)
 
 
-CONTINUOUS = Domain()
-"""A standardised number."""
+@dataclass(frozen=True)
+class Continuous(Domain, kind="continuous", discrete=False, plain=True):
+    """A standardised number."""
+
+    states = None
+    features = 1
+
+    def encode(self, x: Tensor) -> Tensor:
+        """Returns the number."""
+        return x[..., None]
+
+
+CONTINUOUS = Continuous()
+
+
+@dataclass(frozen=True)
+class _Numbered(Domain):
+    """Values whose code is a number too, standardised where it is read."""
+
+    location: float = 0.0
+    """The mean of what was seen."""
+    scale: float = 1.0
+    """Its standard deviation."""
+
+    def encode(self, x: Tensor) -> Tensor:
+        """Returns the code, standardised."""
+        return ((x - self.location) / self.scale)[..., None]
+
+
+@dataclass(frozen=True)
+class Binary(_Numbered, kind="binary"):
+    """Two levels, 0 and 1."""
+
+    states = 2
+    features = 1
+
+
+@dataclass(frozen=True)
+class _Levelled(Domain):
+    levels: int = 2
+    """How many there are."""
+
+    @property
+    def states(self) -> int:
+        """The number of levels."""
+        return self.levels
+
+    @property
+    def features(self) -> int:
+        """One fewer: one level is what the others are compared with."""
+        return self.levels - 1
+
+
+@dataclass(frozen=True)
+class Ordinal(_Levelled, _Numbered, kind="ordinal"):
+    """Levels in an order."""
+
+    def encode(self, x: Tensor) -> Tensor:
+        """Returns the code, standardised, and the indicators of levels between the ends."""
+        return torch.cat([super().encode(x), _indicators(x, self.levels - 1)], dim=-1)
+
+
+@dataclass(frozen=True)
+class Categorical(_Levelled, kind="categorical"):
+    """Levels without an order."""
+
+    def encode(self, x: Tensor) -> Tensor:
+        """Returns the indicators."""
+        return _indicators(x, self.levels)
+
+
+@dataclass(frozen=True)
+class Count(_Numbered, kind="count"):
+    """The numbers 0, 1, 2 and so on."""
+
+    has_zero: bool = False
+    """Whether both zero and more are seen: zero may then be a state of its own."""
+
+    states = None
+
+    @property
+    def features(self) -> int:
+        """The count, and an indicator of zero where it is one of its own."""
+        return 1 + self.has_zero
+
+    def encode(self, x: Tensor) -> Tensor:
+        """Returns the count, standardised, and the indicator."""
+        number = super().encode(x)
+        return torch.cat([number, (x == 0).to(x)[..., None]], -1) if self.has_zero else number
+
+
+def _indicators(x: Tensor, end: int) -> Tensor:
+    """Returns whether each value is the level 1, 2, …, end − 1, (..., end − 1)."""
+    levels = torch.arange(1, end, device=x.device, dtype=x.dtype)
+    return (x[..., None] == levels).to(x)

@@ -7,22 +7,29 @@ A reader never guesses. Header names come back as written, where pandas would re
 shift it by a column.
 """
 
-__all__ = ["read_table", "write_atomically", "digest"]
+__all__ = ["read_table", "write_atomically", "digest", "jsonable"]
 
+import dataclasses
 import hashlib
+import math
 import os
 import uuid
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 from pyarrow import ArrowException
 
 from misscnf.errors import InputError
 
 
-def read_table(source: pd.DataFrame | str | os.PathLike[str]) -> pd.DataFrame:
+def read_table(
+    source: pd.DataFrame | str | os.PathLike[str], name: str | None = None
+) -> pd.DataFrame:
     """Reads a table of at least one row.
 
     Empty fields and the usual words of pandas (``NA``, ``NaN``, ``null``, ...) are holes. For any
@@ -30,15 +37,17 @@ def read_table(source: pd.DataFrame | str | os.PathLike[str]) -> pd.DataFrame:
 
     Arguments:
         source: A DataFrame, returned as it is, or the path of a .csv, .tsv or .parquet file.
+        name: What sentences call it; by default the path.
 
     Returns:
         The table.
     """
     if isinstance(source, pd.DataFrame):
-        name, frame = "the table", source
+        name, frame = name or "the table", source
     elif isinstance(source, str | os.PathLike):
         path = Path(source).expanduser()
-        name, frame = repr(str(path)), _read_file(path)
+        name = name or repr(str(path))
+        frame = _read_file(path, name)
     else:
         raise InputError(
             f"a table is a pandas DataFrame or the path of a file, not {type(source).__name__}; "
@@ -49,52 +58,44 @@ def read_table(source: pd.DataFrame | str | os.PathLike[str]) -> pd.DataFrame:
     return frame
 
 
-def _read_file(path: Path) -> pd.DataFrame:
-    _check_file(path)
+def _read_file(path: Path, name: str) -> pd.DataFrame:
+    _check_file(path, name)
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise InputError(
-            f"{str(path)!r} has the extension {path.suffix!r}, and tables are read from "
+            f"{name} has the extension {path.suffix!r}, and tables are read from "
             f"{', '.join(_READERS)}; convert it, or read it with pandas and pass the DataFrame."
         )
     try:
         return reader(path)
     except pd.errors.EmptyDataError:
-        raise InputError(f"{str(path)!r} is empty; a header and rows are expected.") from None
+        raise InputError(f"{name} is empty; a header and rows are expected.") from None
     except UnicodeDecodeError as problem:
         raise InputError(
-            f"{str(path)!r} is not UTF-8 text ({problem.reason} at byte {problem.start}); save it "
+            f"{name} is not UTF-8 text ({problem.reason} at byte {problem.start}); save it "
             f"as such, or read it with pandas.read_csv(path, encoding=...) and pass the DataFrame."
         ) from problem
     except pd.errors.ParserWarning:
         raise InputError(
-            f"{str(path)!r} has rows with more fields than its header has names; name every "
+            f"{name} has rows with more fields than its header has names; name every "
             f"column, or read it with pandas.read_csv(path, index_col=0) and pass the DataFrame."
         ) from None
     except (ArrowException, OSError, ValueError) as problem:
         reason = " ".join(str(problem).split())
-        raise InputError(f"{str(path)!r} cannot be read as {path.suffix}: {reason}") from problem
+        raise InputError(f"{name} cannot be read as {path.suffix}: {reason}") from problem
 
 
-def _check_file(path: Path) -> None:
+def _check_file(path: Path, name: str) -> None:
     try:
         size = path.stat().st_size
     except FileNotFoundError:
-        raise InputError(f"there is no file {str(path)!r}; check the path.") from None
+        raise InputError(f"there is no file {name}; check the path.") from None
     except (OSError, ValueError) as problem:
         raise InputError(f"the path {str(path)[:80]!r} cannot be opened: {problem}") from problem
     if path.is_dir():
-        raise InputError(f"{str(path)!r} is a directory; give the path of one file.")
+        raise InputError(f"{name} is a directory; give the path of one file.")
     if size == 0:
-        raise InputError(f"{str(path)!r} is empty; a header and rows are expected.")
-
-
-def _read_csv(path: Path) -> pd.DataFrame:
-    return _read_text(path, ",")
-
-
-def _read_tsv(path: Path) -> pd.DataFrame:
-    return _read_text(path, "\t")
+        raise InputError(f"{name} is empty; a header and rows are expected.")
 
 
 def _read_text(path: Path, separator: str) -> pd.DataFrame:
@@ -106,16 +107,13 @@ def _read_text(path: Path, separator: str) -> pd.DataFrame:
         # Left to itself, pandas takes the first field of rows longer than the header for an
         # index. Here an empty last field is dropped, and a filled one raises the warning.
         frame = pd.read_csv(path, sep=separator, index_col=False, low_memory=False)
-    written = header.iloc[0].tolist()
-    frame.columns = pd.Index(
-        [name or renamed for name, renamed in zip(written, frame.columns, strict=True)]
-    )
-    return frame
+    pairs = zip(header.iloc[0], frame.columns, strict=True)
+    return frame.set_axis([name or renamed for name, renamed in pairs], axis=1)
 
 
 _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
-    ".csv": _read_csv,
-    ".tsv": _read_tsv,
+    ".csv": partial(_read_text, separator=","),
+    ".tsv": partial(_read_text, separator="\t"),
     ".parquet": pd.read_parquet,
 }
 
@@ -138,3 +136,20 @@ def write_atomically(path: Path, data: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def jsonable(value: Any) -> Any:  # noqa: ANN401 - whatever a result holds
+    """Returns what JSON can write: no dataclasses, no tables, no numpy, no NaN, no infinity."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, pd.DataFrame):
+        value = value.to_dict(orient="records")
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple | np.ndarray | pd.Series):
+        return [jsonable(entry) for entry in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -1,4 +1,13 @@
-r"""What kind each column is, and why: from its observed values, not from its dtype.
+r"""What kind each column is, and why: as people ask for it, or from its observed values.
+
+    kinds="continuous"                                              all columns
+    kinds={"stage": "ordinal"}                                      a name
+    kinds={"stage": ["I", "II", "III"]}                             ordinal, in this order
+    kinds={"weight": "positive", "share": "proportion"}             a log scale, a logit on (0, 1)
+    kinds={"score": {"kind": "bounded", "low": 0, "high": 10}}      a logit on (0, 10)
+    kinds="kinds.yaml"                                              a .json, .yaml or .yml file
+
+Columns that are not named are inferred, by `KindRules`:
 
 | what is seen | kind |
 |---|---|
@@ -10,56 +19,221 @@ r"""What kind each column is, and why: from its observed values, not from its dt
 | any other numbers | continuous |
 
 Holes turn whole numbers into floats and files turn them into text, so that dtypes say little. A
-kind that was asked for comes first. A log or logit scale is offered where it would fit, and never
-taken unasked: it changes what a density means.
+log or logit scale is offered where it would fit, and never taken unasked: it changes what a
+density means.
 """
 
 from __future__ import annotations
 
+import difflib
+import json
 import logging
+import math
 import os
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import reprlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from misscnf.data.cells import (
     Label,
     distinct_labels,
     is_text,
+    is_whole,
     listed,
     mostly_numbers_as_text,
     observed_cells,
+    plain,
     read_numbers,
     refuse_dates,
     row_label,
 )
-from misscnf.data.codecs import Column, Continuous, Count, Levels, refuse_constant
+from misscnf.data.codecs import CODECS, Column, Continuous, Count, Levels, refuse_constant
 from misscnf.data.column_names import locate_columns
-from misscnf.data.dtypes import is_whole
 from misscnf.data.files import read_table
-from misscnf.data.kind_requests import Kinds, Request, read_requests
-from misscnf.data.scales import Unit
+from misscnf.data.scales import Link, Unit
 from misscnf.errors import InputError
 
-__all__ = ["Note", "choose_column", "choose_columns", "table_of_kinds", "describe"]
-
-MOST_ORDINAL = 6
-"""Whole numbers with so many values or fewer are levels."""
-CELLS_A_LEVEL = 5
-"""Cells of each level, on average, that make whole numbers levels."""
-CELLS_A_COUNT = 2
-"""Cells of each value, on average, that make values repeated."""
-TYPICAL_COUNT = 10
-"""Half of the cells of a count are at most this."""
-MOST_CATEGORIES = 50
-"""Text with more values than this is no column of levels."""
-ENOUGH = 10
-"""Fewer cells show neither a skew nor that two fractions are levels."""
+__all__ = ["Kinds", "KindRules", "Request", "REQUESTS", "read_requests", "Note", "choose_column"]
+__all__ += ["choose_columns", "table_of_kinds", "describe"]
 
 logger = logging.getLogger("misscnf")
+
+Kinds = str | os.PathLike[str] | Mapping[str, Any] | None
+"""A kind for all columns, the path of a file, or {column: kind}; None infers all of them."""
+
+REQUESTS: dict[str, tuple[str, ...]] = {
+    "continuous": (),
+    "binary": ("levels",),
+    "ordinal": ("levels",),
+    "categorical": ("levels",),
+    "count": (),
+    "positive": ("low",),
+    "proportion": (),
+    "bounded": ("high", "low"),
+}
+"""The kinds that can be asked for, each with the options that it takes."""
+
+
+@dataclass(frozen=True)
+class KindRules:
+    """When numbers are levels or counts, and text is a column of levels."""
+
+    most_ordinal: int = 6
+    """Whole numbers with so many values or fewer are levels: scales of answers seldom have more,
+    and each of many levels would be learned from too few cells."""
+    cells_a_level: int = 5
+    """Cells of each level, on average, that make whole numbers levels; with fewer, a short table
+    happens to show whole numbers."""
+    cells_a_count: int = 2
+    """Cells of each value, on average, that make values repeated, as small counts are."""
+    typical_count: int = 10
+    """Half of the cells of a count are at most this: beyond, a normal law does as well."""
+    most_categories: int = 50
+    """Text with more values than this is a name or a note, and no column of levels."""
+    enough: int = 10
+    """Fewer cells show neither a skew nor that two fractions are levels."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked of one column."""
+
+    kind: str
+    """One of `REQUESTS`."""
+    levels: tuple[Label, ...] | None = None
+    """The levels, in their order."""
+    low: float = 0.0
+    """What a positive or bounded column lies above."""
+    high: float = 1.0
+    """What a bounded column lies below."""
+
+
+def read_requests(
+    kinds: Kinds, nodes: Sequence[str], columns: Iterable[object] = ()
+) -> dict[str, Request]:
+    """Returns what is asked of each node, of those that something is asked of.
+
+    Arguments:
+        kinds: The kinds, as people write them.
+        nodes: The nodes of the graph.
+        columns: All columns of the table; a kind of one outside the graph does no harm.
+    """
+    if kinds is None:
+        return {}
+    if isinstance(kinds, str) and kinds in REQUESTS and kinds != "bounded":
+        return {node: Request(kinds) for node in nodes}
+    is_path = isinstance(kinds, str | os.PathLike)
+    asked = _read_file(Path(kinds).expanduser()) if is_path else kinds  # type: ignore[arg-type]
+    if not isinstance(asked, Mapping):
+        raise InputError(
+            f"kinds are {{column: kind}}, one kind for all columns, or the path of a .json or "
+            f".yaml file; got {type(asked).__name__}."
+        )
+    outside = [name for name in asked if name not in nodes]
+    for name in outside:
+        if name not in list(columns):
+            close = difflib.get_close_matches(str(name), nodes, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"the columns are {listed(nodes)}"
+            raise InputError(
+                f"kinds has an entry for {name!r}, which is not a column of the table ({hint})."
+            )
+    if outside:
+        logger.info("Kinds of columns not in the graph are ignored: %s.", listed(outside))
+    return {name: _read_one(name, asked[name]) for name in asked if name in nodes}
+
+
+def _read_one(name: str, wanted: object) -> Request:
+    if isinstance(wanted, str):
+        wanted = {"kind": wanted}
+    elif isinstance(wanted, Sequence | np.ndarray):
+        wanted = {"kind": "ordinal", "levels": wanted}
+    elif not isinstance(wanted, Mapping):
+        raise InputError(
+            f"the kind of {name!r} is {reprlib.repr(wanted)}; expected a name "
+            f"({', '.join(REQUESTS)}), a list of levels in their order, or "
+            f"{{'kind': ..., 'levels': [...]}}."
+        )
+    kind = wanted.get("kind")
+    if not isinstance(kind, str) or (kind not in REQUESTS and kind not in CODECS):
+        close = difflib.get_close_matches(str(kind), REQUESTS, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(REQUESTS)}"
+        raise InputError(f"the kind of {name!r} is {kind!r}, which is not a kind ({hint}).")
+    allowed = REQUESTS.get(kind, ())
+    surplus = [option for option in wanted if option != "kind" and option not in allowed]
+    if surplus:
+        takes = f"takes {listed(allowed)} only" if allowed else "takes no options"
+        raise InputError(f"the kind of {name!r} has the option {surplus[0]!r}; {kind!r} {takes}.")
+    if kind == "bounded" and not {"low", "high"} <= wanted.keys():
+        raise InputError(
+            f"the kind of {name!r} is 'bounded' without its ends; give both, such as "
+            f"{{'kind': 'bounded', 'low': 0, 'high': 10}}."
+        )
+    low = _number(name, "low", wanted.get("low", 0.0))
+    high = _number(name, "high", wanted.get("high", 1.0))
+    if kind == "bounded" and low >= high:
+        raise InputError(
+            f"the kind of {name!r} has its low end {low:g} at or above its high end {high:g}; "
+            f"swap or change them."
+        )
+    return Request(kind, _levels(name, wanted.get("levels")), low, high)
+
+
+def _number(name: str, end: str, value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    raise InputError(f"the kind of {name!r} has {end} = {value!r}; expected a finite number.")
+
+
+def _levels(name: str, wanted: object) -> tuple[Label, ...] | None:
+    if wanted is None:
+        return None
+    if isinstance(wanted, str) or not isinstance(wanted, Sequence | np.ndarray):
+        raise InputError(
+            f"the levels of {name!r} are {reprlib.repr(wanted)}; expected a list, in their order."
+        )
+    levels = [plain(level) for level in wanted]
+    if None in levels:
+        odd = reprlib.repr(wanted[levels.index(None)])
+        raise InputError(
+            f"the levels of {name!r} hold {odd}; a level is text, a number, True or False."
+        )
+    twice = [level for level in levels if levels.count(level) > 1]
+    if twice:
+        raise InputError(f"the levels of {name!r} hold {twice[0]!r} twice; name each level once.")
+    if len(levels) < 2:
+        raise InputError(f"the levels of {name!r} are {levels}; a column needs two at least.")
+    return tuple(levels)  # type: ignore[arg-type]
+
+
+def _read_file(path: Path) -> object:
+    suffix = path.suffix.lower()
+    if suffix not in (".json", ".yaml", ".yml"):
+        raise InputError(
+            f"kinds is {str(path)!r}; expected a kind ({', '.join(REQUESTS)}), {{column: kind}}, "
+            f"or the path of a .json, .yaml or .yml file."
+        )
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise InputError(f"the kinds in {str(path)!r} cannot be read: {reason}.") from error
+    try:
+        found = json.loads(text) if suffix == ".json" else yaml.safe_load(text)
+    except (ValueError, yaml.YAMLError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{str(path)!r} cannot be read as {suffix}: {reason}") from error
+    if not isinstance(found, dict):
+        expected = "lines such as `stage: ordinal`"
+        if suffix == ".json":
+            expected = '{"stage": "ordinal"} or the like'
+        raise InputError(f"{str(path)!r} holds no kinds; expected {expected}.")
+    return found
 
 
 @dataclass(frozen=True)
@@ -77,10 +251,6 @@ class Note:
     largest: float | None = None
     """The largest."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns plain values, for JSON."""
-        return asdict(self)
-
 
 class _Choice(NamedTuple):
     column: Column
@@ -92,6 +262,7 @@ def describe(
     source: pd.DataFrame | str | os.PathLike[str],
     kinds: Kinds = None,
     nodes: Sequence[str] | None = None,
+    rules: KindRules | None = None,
 ) -> pd.DataFrame:
     """Returns the table of kinds of a table, before anything is fitted.
 
@@ -99,12 +270,13 @@ def describe(
         source: A DataFrame, or the path of a .csv, .tsv or .parquet file.
         kinds: Kinds that are asked for.
         nodes: Some of the columns; all by default.
+        rules: How kinds are inferred.
     """
     frame = read_table(source)
     names = [str(name) for name in frame.columns] if nodes is None else list(nodes)
     places = locate_columns(frame, names, require_all=True)
     cells = [frame.iloc[:, places[name]] for name in names]
-    return table_of_kinds(*choose_columns(cells, names, kinds, list(frame.columns)))
+    return table_of_kinds(*choose_columns(cells, names, kinds, list(frame.columns), rules))
 
 
 def table_of_kinds(columns: Sequence[Column], notes: Sequence[Note]) -> pd.DataFrame:
@@ -117,77 +289,74 @@ def table_of_kinds(columns: Sequence[Column], notes: Sequence[Note]) -> pd.DataF
 
 
 def choose_columns(
-    cells: Sequence[pd.Series], nodes: Sequence[str], kinds: Kinds, columns: Sequence[object] = ()
+    cells: Sequence[pd.Series],
+    nodes: Sequence[str],
+    kinds: Kinds,
+    columns: Sequence[object] = (),
+    rules: KindRules | None = None,
 ) -> tuple[tuple[Column, ...], tuple[Note, ...]]:
-    """Learns the codec of each column, and a note about it.
-
-    Arguments:
-        cells: The cells of each node.
-        nodes: The name of each node.
-        kinds: Kinds that are asked for.
-        columns: All columns of the table.
-    """
+    """Learns the codec of each column, and a note about it."""
     requests = read_requests(kinds, nodes, columns)
     pairs = [
-        choose_column(column, node, requests.get(node))
+        choose_column(column, node, requests.get(node), rules or KindRules())
         for column, node in zip(cells, nodes, strict=True)
     ]
     return tuple(column for column, _ in pairs), tuple(note for _, note in pairs)
 
 
 def choose_column(
-    cells: pd.Series, name: str, request: Request | None = None
+    cells: pd.Series, name: str, request: Request | None, rules: KindRules
 ) -> tuple[Column, Note]:
     """Learns the codec of one column, of the kind that is asked for or inferred."""
     refuse_dates(cells, name)
     if not cells.notna().any():
         refuse_constant(name, np.array([]))
-    choice = _infer(cells, name) if request is None else _as_asked(cells, name, request)
+    choice = _infer(cells, name, rules) if request is None else _as_asked(cells, name, request)
     column = choice.column
     if isinstance(column, Continuous) and is_whole(column.dtype):
         logger.info("Column %r: what is drawn is rounded to fit its dtype %s.", name, column.dtype)
-    holes = int(cells.isna().sum())
+    note = Note(choice.why, choice.offer, int(cells.isna().sum()))
     if isinstance(column, Levels):
-        return column, Note(choice.why, choice.offer, holes)
+        return column, note
     seen = column.read(cells)
-    return column, Note(
-        choice.why, choice.offer, holes, float(np.nanmin(seen)), float(np.nanmax(seen))
-    )
+    return column, replace(note, smallest=float(np.nanmin(seen)), largest=float(np.nanmax(seen)))
 
 
 # ----------------------------------------------------------------------------------- inferred
 
 
-def _infer(cells: pd.Series, name: str) -> _Choice:
+def _infer(cells: pd.Series, name: str, rules: KindRules) -> _Choice:
     if isinstance(cells.dtype, pd.CategoricalDtype):
-        return _infer_categories(cells, name, cells.dtype)
+        return _infer_categories(cells, name, cells.dtype, rules)
     if is_text(cells):
-        return _infer_text(cells, name)
-    return _infer_numbers(cells, name)
+        return _infer_text(cells, name, rules)
+    return _infer_numbers(cells, name, rules)
 
 
-def _infer_categories(cells: pd.Series, name: str, dtype: pd.CategoricalDtype) -> _Choice:
+def _infer_categories(
+    cells: pd.Series, name: str, dtype: pd.CategoricalDtype, rules: KindRules
+) -> _Choice:
     levels = _distinct(cells, name)
     unused = len(dtype.categories) - len(levels)
     if unused:
         logger.info("Column %r: %d categories are never seen, and are no levels.", name, unused)
-    if len(levels) > MOST_CATEGORIES:
+    if len(levels) > rules.most_categories:
         raise _identifier(name, f"{len(levels)} categories")
-    ordered = "an ordered Categorical" if dtype.ordered else "a Categorical without order"
-    if len(levels) == 2:
-        return _Choice(Levels.learn(name, "binary", levels, cells), f"{ordered} of two levels")
     kind = "ordinal" if dtype.ordered else "categorical"
-    return _Choice(Levels.learn(name, kind, levels, cells), ordered)
+    why = "an ordered Categorical" if dtype.ordered else "a Categorical without order"
+    if len(levels) == 2:
+        kind, why = "binary", f"{why} of two levels"
+    return _Choice(Levels.learn(name, kind, levels, cells), why)
 
 
-def _infer_text(cells: pd.Series, name: str) -> _Choice:
+def _infer_text(cells: pd.Series, name: str, rules: KindRules) -> _Choice:
     if mostly_numbers_as_text(cells):
         read_numbers(cells, name)  # names the cell and says what to do
     levels = _distinct(cells, name)
     if len(levels) == 2:
         return _Choice(Levels.learn(name, "binary", levels, cells), "two distinct texts")
     frequencies = observed_cells(cells).value_counts()
-    if len(levels) > MOST_CATEGORIES:
+    if len(levels) > rules.most_categories:
         raise _identifier(name, f"{len(levels)} distinct texts")
     if 2 * int((frequencies == 1).sum()) > int(frequencies.sum()):
         raise _identifier(name, "mostly texts that occur once")
@@ -195,51 +364,32 @@ def _infer_text(cells: pd.Series, name: str) -> _Choice:
     return _Choice(Levels.learn(name, "categorical", levels, cells), why)
 
 
-def _infer_numbers(cells: pd.Series, name: str) -> _Choice:
+def _infer_numbers(cells: pd.Series, name: str, rules: KindRules) -> _Choice:
     raw = read_numbers(cells, name)
     seen = raw[~np.isnan(raw)]
     refuse_constant(name, seen)
     distinct = np.unique(seen)
     whole = bool((distinct == np.floor(distinct)).all())
-    if len(distinct) == 2 and (whole or len(seen) >= ENOUGH):
+    if len(distinct) == 2 and (whole or len(seen) >= rules.enough):
         levels = distinct_labels(cells, name)
         logical = all(isinstance(level, bool) for level in levels)
-        why = "True and False" if logical else f"two distinct {_numbers(whole=whole)}"
+        why = "True and False" if logical else f"two distinct {'whole ' * whole}numbers"
         return _Choice(Levels.learn(name, "binary", levels, cells), why)
-    if whole and len(distinct) <= MOST_ORDINAL and len(seen) >= CELLS_A_LEVEL * len(distinct):
-        levels = distinct_labels(cells, name)
-        return _Choice(
-            Levels.learn(name, "ordinal", levels, cells),
-            f"{len(distinct)} distinct whole numbers, each {len(seen) // len(distinct)} times on "
-            f"average",
-        )
-    if whole and _looks_like_counts(seen, distinct):
-        why = f"whole numbers from {distinct[0]:g}, half of them up to {np.median(seen):g}"
-        return _Choice(Count.learn(name, seen, cells.dtype), why)
+    few = len(distinct) <= rules.most_ordinal
+    if whole and few and len(seen) >= rules.cells_a_level * len(distinct):
+        levels, times = distinct_labels(cells, name), len(seen) // len(distinct)
+        why = f"{len(distinct)} distinct whole numbers, each {times} times on average"
+        return _Choice(Levels.learn(name, "ordinal", levels, cells), why)
+    low, high, middle = distinct[0], distinct[-1], np.median(seen)
+    repeated = len(seen) >= rules.cells_a_count * len(distinct)
+    if whole and not few and 0 <= low <= 1 and middle <= rules.typical_count and repeated:
+        why = f"whole numbers from {low:g}, half of them up to {middle:g}"
+        return _Choice(Count.learn_numbers(name, seen, cells.dtype), why)
+    taken = f"too few cells ({len(seen)}) to call them levels" if few else "taken as continuous"
+    why = f"{len(distinct)} distinct whole numbers from {low:g} to {high:g}, {taken}"
+    offer = _offer(name, seen) if len(seen) >= rules.enough else ""
     column = Continuous.learn(name, seen, dtype=cells.dtype)
-    return _Choice(column, _why_continuous(seen, distinct, whole=whole), _offer(name, seen))
-
-
-def _numbers(*, whole: bool) -> str:
-    return "whole numbers" if whole else "numbers"
-
-
-def _looks_like_counts(seen: np.ndarray, distinct: np.ndarray) -> bool:
-    return bool(
-        len(distinct) > MOST_ORDINAL
-        and 0 <= distinct[0] <= 1
-        and np.median(seen) <= TYPICAL_COUNT
-        and len(seen) >= CELLS_A_COUNT * len(distinct)
-    )
-
-
-def _why_continuous(seen: np.ndarray, distinct: np.ndarray, *, whole: bool) -> str:
-    if not whole:
-        return "numbers with fractions"
-    span = f"{len(distinct)} distinct whole numbers from {distinct[0]:g} to {distinct[-1]:g}"
-    if len(distinct) <= MOST_ORDINAL:
-        return f"{span}, too few cells ({len(seen)}) to call them levels"
-    return f"{span}, taken as continuous"
+    return _Choice(column, why if whole else "numbers with fractions", offer)
 
 
 # ----------------------------------------------------------------------------------- offered
@@ -247,43 +397,38 @@ def _why_continuous(seen: np.ndarray, distinct: np.ndarray, *, whole: bool) -> s
 
 def _offer(name: str, seen: np.ndarray) -> str:
     """Returns a kind that would keep draws within what the column can be, in a sentence."""
-    if len(seen) < ENOUGH or seen.min() < 0:
+    if seen.min() < 0:
         return ""
     if seen.max() <= 1:
         return _offer_share(name, seen)
     if _skew(seen) <= 1:
         return ""
     zeros = int((seen == 0).sum())
-    if zeros:
-        low = -float(f"{np.median(seen[seen > 0]):.0e}")
-        asked = {"kind": "positive", "low": low}
-        return (
-            f"no value below 0, skewed, {zeros} zeros: kinds={{{name!r}: {asked}}} would model "
-            f"log(x + {-low:g})"
-        )
-    return (
-        f"all values above 0 and skewed: kinds={{{name!r}: 'positive'}} would model its logarithm"
-    )
+    if not zeros:
+        asked = {name: "positive"}
+        return f"all values above 0 and skewed: kinds={asked} would model its logarithm"
+    low = -float(f"{np.median(seen[seen > 0]):.0e}")
+    bound = {name: {"kind": "positive", "low": low}}
+    return f"no value below 0, skewed, {zeros} zeros: kinds={bound} would model log(x + {-low:g})"
 
 
 def _offer_share(name: str, seen: np.ndarray) -> str:
     ends = int(((seen == 0) | (seen == 1)).sum())
-    if ends:
-        asked = {"kind": "bounded", "low": -0.01, "high": 1.01}
+    if not ends:
         return (
-            f"all values from 0 to 1, {ends} of them at an end, where a logit has no room: "
-            f"kinds={{{name!r}: {asked}}} would keep draws near"
+            f"all values between 0 and 1: kinds={ {name: 'proportion'} } would model its logit "
+            f"and keep draws between"
         )
+    asked = {name: {"kind": "bounded", "low": -0.01, "high": 1.01}}
     return (
-        f"all values between 0 and 1: kinds={{{name!r}: 'proportion'}} would model its logit and "
-        f"keep draws between"
+        f"all values from 0 to 1, {ends} of them at an end, where a logit has no room: "
+        f"kinds={asked} would keep draws near"
     )
 
 
 def _skew(seen: np.ndarray) -> float:
-    deviations = seen - seen.mean()
-    widest = np.abs(deviations).max()
-    z = deviations / widest
+    z = seen - seen.mean()
+    z /= np.abs(z).max()
     return float(np.mean(z**3) / np.mean(z**2) ** 1.5)
 
 
@@ -297,27 +442,23 @@ def _as_asked(cells: pd.Series, name: str, request: Request) -> _Choice:
         return _Choice(Levels.learn(name, request.kind, levels, cells), why)
     raw = read_numbers(cells, name)
     seen = raw[~np.isnan(raw)]
-    if request.kind == "count":
-        _refuse_impossible(cells, raw, Count(name, 0.0, 1.0, has_zero=False), request)
-        return _Choice(Count.learn(name, seen, cells.dtype), why)
-    link = {"continuous": "none", "positive": "log"}.get(request.kind, "logit")
-    unit = Unit(link=link, low=request.low, high=request.high)
-    _refuse_impossible(cells, raw, Continuous(name, unit), request)
-    return _Choice(Continuous.learn(name, seen, unit, cells.dtype), why)
-
-
-def _refuse_impossible(
-    cells: pd.Series, raw: np.ndarray, column: Column, request: Request
-) -> None:
-    possible = column.possible(raw)
-    if possible.all():
-        return
-    row = int((~possible).argmax())
-    raise InputError(
-        f"column {column.name!r} is asked to be {request.kind!r} and has {raw[row]:g} in the row "
-        f"labelled {row_label(cells.index, row)}; expected {column.expected}, or ask for another "
-        f"kind."
-    )
+    if request.kind in CODECS and request.kind != "continuous":
+        column = CODECS[request.kind].learn_numbers(name, seen, cells.dtype)
+    else:
+        links: dict[str, Link] = {"continuous": "none", "positive": "log"}
+        link = links.get(request.kind, "logit")
+        column = Continuous(name, Unit(link=link, low=request.low, high=request.high))
+    impossible = ~column.possible(raw)
+    if impossible.any():
+        row = int(impossible.argmax())
+        raise InputError(
+            f"column {name!r} is asked to be {request.kind!r} and has {raw[row]:g} in the row "
+            f"labelled {row_label(cells.index, row)}; expected {column.expected}, or ask for "
+            f"another kind."
+        )
+    if isinstance(column, Continuous):
+        column = Continuous.learn(name, seen, column.unit, cells.dtype)
+    return _Choice(column, why)
 
 
 def _asked_levels(cells: pd.Series, name: str, request: Request) -> list[Label]:
@@ -329,13 +470,15 @@ def _asked_levels(cells: pd.Series, name: str, request: Request) -> list[Label]:
                 f"column {name!r} has {missed[0]!r}, which is not among the levels that kinds "
                 f"gives it ({listed(request.levels, most=20)}); add it, or make it a hole."
             )
-        never = [level for level in request.levels if level not in seen]
+        never = listed([level for level in request.levels if level not in seen], most=20)
         if never:
-            logger.warning(
-                "Column %r: %s is never seen, and is no level.", name, listed(never, most=20)
-            )
+            logger.warning("Column %r: %s is never seen, and is no level.", name, never)
         seen = [level for level in request.levels if level in seen]
-    elif request.kind == "ordinal" and is_text(cells) and not _has_categories(cells):
+    elif (
+        request.kind == "ordinal"
+        and is_text(cells)
+        and not isinstance(cells.dtype, pd.CategoricalDtype)
+    ):
         raise InputError(
             f"column {name!r} is asked to be 'ordinal', and the order of its texts is not known; "
             f"give it, such as kinds={{{name!r}: {seen[:20]}}} in the right order."
@@ -346,10 +489,6 @@ def _asked_levels(cells: pd.Series, name: str, request: Request) -> list[Label]:
             f"({listed(seen)}); ask for 'ordinal' or 'categorical'."
         )
     return seen
-
-
-def _has_categories(cells: pd.Series) -> bool:
-    return isinstance(cells.dtype, pd.CategoricalDtype)
 
 
 def _distinct(cells: pd.Series, name: str) -> list[Label]:

@@ -34,14 +34,8 @@ CONFOUNDERS = (
     "wt71",
 )
 TREATMENT, OUTCOME = "qsmk", "wt82_71"
-LEVELS = {
-    "sex": ["0", "1"],
-    "race": ["0", "1"],
-    "education": ["1", "2", "3", "4", "5"],
-    "exercise": ["0", "1", "2"],
-    "active": ["0", "1", "2"],
-}
-"""The columns with levels, and these in their order."""
+LEVELS = {"sex": "01", "race": "01", "education": "12345", "exercise": "012", "active": "012"}
+"""The columns with levels, a digit each, in their order."""
 PUBLISHED = {"estimate": 3.5, "lower": 2.6, "upper": 4.5, "units": "kg"}
 """The g-formula over all 1629 rows (chapter 13): 3.5 kg, 95 % interval 2.6 to 4.5."""
 
@@ -50,14 +44,14 @@ def load_nhefs() -> pd.DataFrame:
     """Returns the eleven columns of the question, 1629 rows."""
     with files("misscnf.data").joinpath("nhefs.csv").open(encoding="utf-8") as file:
         table = pd.read_csv(file, dtype=dict.fromkeys(LEVELS, str))
-    codes = {name: pd.CategoricalDtype(levels, ordered=True) for name, levels in LEVELS.items()}
+    codes = {name: pd.CategoricalDtype(list(LEVELS[name]), ordered=True) for name in LEVELS}
     return table.astype(codes)
 
 
 def nhefs_graph() -> CausalGraph:
     """Returns the graph of the question."""
-    edges = list(itertools.combinations((*CONFOUNDERS, TREATMENT, OUTCOME), 2))
-    return CausalGraph.from_edges(edges, nodes=[*CONFOUNDERS, TREATMENT, OUTCOME])
+    nodes = (*CONFOUNDERS, TREATMENT, OUTCOME)
+    return CausalGraph.from_edges(itertools.combinations(nodes, 2), nodes)
 
 
 def hide_more(df: pd.DataFrame, share: float, seed: int) -> pd.DataFrame:

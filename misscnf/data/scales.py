@@ -12,16 +12,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
 from misscnf.errors import InputError
 
-__all__ = ["Unit", "LINKS"]
+__all__ = ["Unit", "Link"]
 
-LINKS = ("none", "log", "logit")
+Link = Literal["none", "log", "logit"]
 """The shapes of g."""
 
 
@@ -33,8 +33,7 @@ class Unit:
     """What g(x) is measured from."""
     scale: float = 1.0
     """The unit of g(x), positive."""
-    link: str = "none"
-    """One of `LINKS`."""
+    link: Link = "none"
     low: float = 0.0
     """Values lie above this, where there is a link."""
     high: float = 1.0
@@ -46,8 +45,8 @@ class Unit:
                 f"a unit has location {self.location} and scale {self.scale}; both must be finite "
                 f"and the scale positive."
             )
-        if self.link not in LINKS:
-            raise InputError(f"a unit has the link {self.link!r}; expected {', '.join(LINKS)}.")
+        if self.link not in (known := get_args(Link)):
+            raise InputError(f"a unit has the link {self.link!r}; expected {', '.join(known)}.")
         top = self.high if self.link == "logit" else math.inf
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < top):
             raise InputError(
@@ -115,9 +114,6 @@ class Unit:
     @staticmethod
     def from_dict(entry: Mapping[str, Any]) -> Unit:
         """Reads what `to_dict` wrote; what is left out has its default."""
-        numbers = {
-            name: float(entry[name])
-            for name in ("location", "scale", "low", "high")
-            if name in entry
-        }
-        return Unit(**numbers, link=str(entry.get("link", "none")))
+        names = {"location", "scale", "low", "high"} & entry.keys()
+        numbers = {name: float(entry[name]) for name in names}
+        return Unit(**numbers, link=entry.get("link", "none"))

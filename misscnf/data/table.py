@@ -10,14 +10,17 @@ the last term for continuous columns only. A hole is False in `observed` and a f
 enters. The original cells are kept, because decoding an encoded number may change its last bit.
 """
 
-__all__ = ["IncompleteTable", "Schema", "read_table"]
+__all__ = ["IncompleteTable", "Schema", "Table", "read_table"]
 
+import hashlib
+import json
 import logging
 import math
 import os
 import reprlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,14 +28,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from misscnf.data.cells import listed, row_label
+from misscnf.data.cells import OBJECT, listed, row_label
 from misscnf.data.codecs import CODECS, Column
 from misscnf.data.column_names import locate_columns
 from misscnf.data.domains import Domain
-from misscnf.data.dtypes import OBJECT
 from misscnf.data.files import read_table
-from misscnf.data.kind_requests import Kinds
-from misscnf.data.kinds import Note, choose_columns, table_of_kinds
+from misscnf.data.kinds import KindRules, Kinds, Note, choose_columns, table_of_kinds
 from misscnf.errors import InputError
 
 logger = logging.getLogger("misscnf")
@@ -45,24 +46,6 @@ class Schema:
     columns: tuple[Column, ...]
     notes: tuple[Note, ...] = ()
     """Why each column is what it is; empty where that is not known."""
-
-    @classmethod
-    def learn(
-        cls,
-        cells: Sequence[pd.Series],
-        nodes: Sequence[str],
-        kinds: Kinds = None,
-        columns: Sequence[object] = (),
-    ) -> "Schema":
-        """Learns one codec per column from its observed cells.
-
-        Arguments:
-            cells: The cells of each column.
-            nodes: The name of each column.
-            kinds: Kinds that are asked for; the others are inferred.
-            columns: All columns of the table.
-        """
-        return cls(*choose_columns(cells, nodes, kinds, columns))
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -129,7 +112,7 @@ class Schema:
         """Plain values, for JSON."""
         return {
             "columns": [column.to_dict() for column in self.columns],
-            "notes": [note.to_dict() for note in self.notes],
+            "notes": [asdict(note) for note in self.notes],
         }
 
     @classmethod
@@ -164,17 +147,20 @@ class IncompleteTable:
     """Float64 numbers in the user's units, codes for levels (N, d), with NaN in the holes."""
     cells: tuple[pd.Series, ...]
     """The original cells of each column."""
-    ignored: tuple[str, ...] = ()
-    """Columns of the table that are not in the graph."""
+    columns: tuple[object, ...] = ()
+    """The names of all columns of the table that was read, in its order."""
+    outside: tuple[pd.Series, ...] = ()
+    """The columns that are not in the graph, which may still explain holes."""
 
     @classmethod
     def read(
         cls,
-        source: pd.DataFrame | str | os.PathLike[str],
+        source: "Table",
         nodes: Sequence[str],
         schema: Schema | None = None,
         *,
         kinds: Kinds = None,
+        rules: KindRules | None = None,
         unseen: str = "error",
         keep_impossible: bool = False,
         require_all: bool = True,
@@ -182,11 +168,13 @@ class IncompleteTable:
         """Reads a table and picks the columns of the nodes, by name and in any order.
 
         Arguments:
-            source: A DataFrame, never changed, or the path of a .csv, .tsv or .parquet file.
+            source: A DataFrame, never changed, the path of a .csv, .tsv or .parquet file, or a
+                table that was read before, which is handed on with the kinds that it has.
             nodes: The nodes of the graph.
             schema: The codecs of the table a model was fitted to, for new rows. Without it they
                 are learned here, which needs two different values in every column.
             kinds: Kinds that are asked for where codecs are learned; the others are inferred.
+            rules: How they are inferred.
             unseen: "error" refuses a level that was not seen at fit, "missing" makes it a hole.
             keep_impossible: Whether a value of probability zero is noted in `impossible`; it is
                 refused otherwise.
@@ -199,25 +187,24 @@ class IncompleteTable:
         nodes = tuple(nodes)
         if schema is not None and schema.nodes != nodes:
             raise InputError(f"the schema is of the nodes {schema.nodes}, not of {nodes}.")
+        if isinstance(source, IncompleteTable):
+            return source._hand_on(nodes, schema, keep_impossible=keep_impossible)
         frame = read_table(source)
         positions = locate_columns(frame, nodes, require_all=require_all or schema is None)
         cells = tuple(_cells(frame, positions.get(node)) for node in nodes)
-        schema = schema or Schema.learn(cells, nodes, kinds, list(frame.columns))
-        columns = list(zip(schema.columns, cells, strict=True))
-        raw = np.column_stack([column.read(part, unseen=unseen) for column, part in columns])
-        impossible = ~np.column_stack(
-            [column.possible(raw[:, j]) for j, column in enumerate(schema.columns)]
-        )
+        if schema is None:
+            schema = Schema(*choose_columns(cells, nodes, kinds, list(frame.columns), rules))
+        pairs = zip(schema.columns, cells, strict=True)
+        raw = np.column_stack([column.read(part, unseen=unseen) for column, part in pairs])
+        possible = [column.possible(raw[:, j]) for j, column in enumerate(schema.columns)]
+        impossible = ~np.column_stack(possible)
         if not keep_impossible:
             _refuse_impossible(impossible, raw, frame.index, schema)
         observed = ~np.isnan(raw) & ~impossible
         values = _encode(schema, raw, observed, frame.index)
-        used = set(positions.values())
-        ignored = tuple(str(name) for j, name in enumerate(frame.columns) if j not in used)
-        if ignored:
-            logger.info("Columns not in the graph are ignored: %s.", listed(ignored))
+        rest = sorted(set(range(frame.shape[1])) - set(positions.values()))
         # A shallow copy, so that renaming the index of one object does not rename the other's.
-        return cls(
+        table = cls(
             values=torch.from_numpy(values),
             observed=torch.from_numpy(observed),
             impossible=torch.from_numpy(impossible),
@@ -225,8 +212,25 @@ class IncompleteTable:
             index=frame.index.copy(),
             raw=raw,
             cells=cells,
-            ignored=ignored,
+            columns=tuple(frame.columns),
+            outside=tuple(frame.iloc[:, j] for j in rest),
         )
+        if table.ignored:
+            logger.info("Columns not in the graph are ignored: %s.", listed(table.ignored))
+        return table
+
+    def _hand_on(
+        self, nodes: tuple[str, ...], schema: Schema | None, *, keep_impossible: bool
+    ) -> "IncompleteTable":
+        """Returns the table itself, if it is what reading it anew would give."""
+        if self.nodes != nodes or (schema and schema.columns != self.schema.columns):
+            raise InputError(
+                "this table was read for other columns, or as other kinds, than are asked for "
+                "here; give the DataFrame that it was read from."
+            )
+        if not keep_impossible:
+            _refuse_impossible(self.impossible.numpy(), self.raw, self.index, self.schema)
+        return self
 
     def __len__(self) -> int:
         return len(self.values)
@@ -241,19 +245,31 @@ class IncompleteTable:
         """Rows and nodes (N, d)."""
         return len(self.values), len(self.schema.columns)
 
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """The names of the columns that are not in the graph."""
+        return tuple(str(column.name) for column in self.outside)
+
+    @cached_property
+    def digest(self) -> str:
+        """A name that two tables share only if their columns and cells are the same."""
+        found = hashlib.sha256(json.dumps(self.nodes).encode())
+        found.update(np.ascontiguousarray(np.nan_to_num(self.raw, nan=np.inf)).tobytes())
+        return found.hexdigest()
+
     def select(self, rows: Tensor) -> "IncompleteTable":
         """The rows of these positions, or those where a boolean vector (N,) is True."""
         positions = rows.cpu()
         places = positions.numpy()
-        return IncompleteTable(
+        return replace(
+            self,
             values=self.values[positions],
             observed=self.observed[positions],
             impossible=self.impossible[positions],
-            schema=self.schema,
             index=self.index[places],
             raw=self.raw[places],
             cells=tuple(column.iloc[places] for column in self.cells),
-            ignored=self.ignored,
+            outside=tuple(column.iloc[places] for column in self.outside),
         )
 
     def log_slope(self, counted: Tensor | None = None) -> Tensor:
@@ -292,10 +308,12 @@ class IncompleteTable:
 
     def explain(self, row: int, nodes: Collection[int]) -> str:
         """Why what a row shows of some nodes has probability zero; empty where it has not."""
-        for j in nodes:
-            if self.impossible[row, j]:
-                return _impossibility(self.schema.columns[j], self.raw[row, j])
-        return ""
+        bad = (j for j in nodes if self.impossible[row, j])
+        return next((_impossibility(self.schema.columns[j], self.raw[row, j]) for j in bad), "")
+
+
+Table = pd.DataFrame | str | os.PathLike[str] | IncompleteTable
+"""A DataFrame, the path of a CSV or Parquet file, or a table that was read before."""
 
 
 def _to_numpy(values: Tensor) -> np.ndarray:
@@ -338,8 +356,7 @@ def _encode(schema: Schema, raw: np.ndarray, observed: np.ndarray, index: pd.Ind
         values = np.where(observed, schema.encode(raw), 0.0)
     far = np.isinf(values)
     if far.any():
-        j = int(far.any(axis=0).argmax())
-        row = int(far[:, j].argmax())
+        j, row = _first(far)
         raise InputError(
             f"column {schema.nodes[j]!r} has a value too far from the fitted ones "
             f"({raw[row, j]}) in the row labelled {row_label(index, row)}; make it a finite "
@@ -351,14 +368,18 @@ def _encode(schema: Schema, raw: np.ndarray, observed: np.ndarray, index: pd.Ind
 def _refuse_impossible(
     impossible: np.ndarray, raw: np.ndarray, index: pd.Index, schema: Schema
 ) -> None:
-    if not impossible.any():
-        return
-    j = int(impossible.any(axis=0).argmax())
-    row = int(impossible[:, j].argmax())
-    raise InputError(
-        f"{_impossibility(schema.columns[j], raw[row, j])}, in the row labelled "
-        f"{row_label(index, row)}; correct it, or make it NaN if it is missing."
-    )
+    if impossible.any():
+        j, row = _first(impossible)
+        raise InputError(
+            f"{_impossibility(schema.columns[j], raw[row, j])}, in the row labelled "
+            f"{row_label(index, row)}; correct it, or make it NaN if it is missing."
+        )
+
+
+def _first(cells: np.ndarray) -> tuple[int, int]:
+    """The column and the row of the first cell that is True, column by column."""
+    j = int(cells.any(axis=0).argmax())
+    return j, int(cells[:, j].argmax())
 
 
 def _impossibility(column: Column, number: float) -> str:

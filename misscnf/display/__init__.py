@@ -1,1 +1,1 @@
-"""What people look at while they wait, and in a notebook: progress, cards."""
+"""What people look at: progress while they wait, cards in a notebook, the style of pictures."""

@@ -14,38 +14,26 @@ import html
 import math
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import pandas as pd
 
+from misscnf.display.style import STYLE
+
 __all__ = ["card", "effect_html", "interval_text", "number_text"]
 
-MOST_ROWS = 20
-"""Rows of a table that are shown; the rest is counted."""
-COLOURS = {"plain": "#0072b2", "good": "#009e73", "bad": "#d55e00"}
-"""Of the border; told apart by colour-blind readers too."""
 
-_CELL = "padding:.1em .8em .1em 0;border:0;text-align:left;vertical-align:top"
-
-
-class EffectLike(Protocol):
+class _Effect(Protocol):
     """The fields of an effect that its card shows; others are looked up if they are there."""
 
     @property
-    def measure(self) -> str:
-        """What the estimate is."""
+    def measure(self) -> str: ...
 
     @property
-    def estimate(self) -> float | None:
-        """The contrast."""
+    def notes(self) -> tuple[str, ...]: ...
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What to know before believing it."""
-
-    @property
-    def probabilities(self) -> pd.DataFrame | None:
-        """Those of each level, if there are levels."""
+    def probabilities(self) -> pd.DataFrame | None: ...
 
 
 def card(
@@ -54,7 +42,7 @@ def card(
     tables: Mapping[str, pd.DataFrame] | None = None,
     notes: Iterable[str] = (),
     *,
-    state: str = "plain",
+    state: Literal["plain", "good", "bad"] = "plain",
 ) -> str:
     """Returns a card as HTML.
 
@@ -73,40 +61,37 @@ def card(
         parts += [f"<div>{_text(caption)}</div>"] if caption else []
         parts.append(_frame(frame))
     parts += [f"<div>{_text(note)}</div>" for note in notes]
-    style = f"border-left:4px solid {COLOURS[state]};padding-left:1em;line-height:1.5"
+    colours = {"plain": STYLE.blue, "good": STYLE.green, "bad": STYLE.orange}
+    style = f"border-left:4px solid {colours[state]};padding-left:1em;line-height:1.5"
     return f'<div style="{style}">{"".join(parts)}</div>'
 
 
-def effect_html(effect: EffectLike, heading: str) -> str:
+def effect_html(effect: _Effect, heading: str) -> str:
     """Returns the card of an effect.
 
     Arguments:
         effect: A `misscnf.Effect`.
         heading: Which effect, in words, such as "effect on y of do(t = 1) versus do(t = 0)".
     """
-    facts = {}
-    if effect.estimate is not None:
-        event = getattr(effect, "event", None)
-        name = effect.measure if event is None else f"{effect.measure} of {event!r}"
-        facts[name] = _with_error(effect, "estimate", "standard_error", "interval")
+    event = getattr(effect, "event", None)
+    measure = effect.measure if event is None else f"{effect.measure} of {event!r}"
+    told = {measure: _with_error(effect, "estimate", "standard_error", "interval")}
     for ratio in ("risk_ratio", "odds_ratio"):
-        if getattr(effect, ratio, None) is not None:
-            facts[ratio.replace("_", " ")] = _with_error(
-                effect, ratio, f"{ratio}_error", f"{ratio}_interval"
-            )
-    if getattr(effect, "mean", None) is not None:
-        of = "mean" if effect.measure == "mean difference" else "risk"
-        facts[f"{of} under do"] = number_text(getattr(effect, "mean", None))
-        facts[f"{of} under versus"] = number_text(getattr(effect, "mean_versus", None))
-    for count in ("draws", "replicates"):
-        if getattr(effect, count, None) is not None:
-            facts[count] = number_text(getattr(effect, count))
+        errors = f"{ratio}_error", f"{ratio}_interval"
+        told[ratio.replace("_", " ")] = _with_error(effect, ratio, *errors)
+    of = "mean" if effect.measure == "mean difference" else "risk"
+    arms = {f"{of} under do": "mean", f"{of} under versus": "mean_versus"}
+    for name, field in {**arms, "draws": "draws", "replicates": "replicates"}.items():
+        told[name] = getattr(effect, field, None)
+    facts = {name: value for name, value in told.items() if value is not None}
     levels = effect.probabilities
     shown = {} if levels is None else {"probability of each level": levels}
     return card(heading, facts, shown, effect.notes)
 
 
-def _with_error(effect: EffectLike, value: str, error: str, interval: str) -> str:
+def _with_error(effect: _Effect, value: str, error: str, interval: str) -> str | None:
+    if getattr(effect, value, None) is None:
+        return None
     parts = [number_text(getattr(effect, value))]
     ends = getattr(effect, interval, None)
     if ends is not None:
@@ -135,14 +120,14 @@ def number_text(value: object) -> str:
     return "–" if math.isnan(number) else f"{number:.4g}".replace("inf", "∞")
 
 
-def _frame(frame: pd.DataFrame) -> str:
-    """Returns a table with its index where that has a name."""
+def _frame(frame: pd.DataFrame, most: int = 20) -> str:
+    """Returns a table with its index where that has a name; further rows are counted."""
     shown = frame if frame.index.name is None else frame.reset_index()
     head = "".join(_cell("th", name) for name in shown.columns)
-    cells = shown.head(MOST_ROWS).itertuples(index=False, name=None)
+    cells = shown.head(most).itertuples(index=False, name=None)
     lines = ["".join(_cell("td", value) for value in row) for row in cells]
-    if len(shown) > MOST_ROWS:
-        lines.append(_cell("td", f"… and {len(shown) - MOST_ROWS} more"))
+    if len(shown) > most:
+        lines.append(_cell("td", f"… and {len(shown) - most} more"))
     return _table([head, *lines])
 
 
@@ -152,7 +137,8 @@ def _table(lines: Iterable[str]) -> str:
 
 
 def _cell(tag: str, value: object) -> str:
-    return f'<{tag} style="{_CELL}">{_text(number_text(value))}</{tag}>'
+    style = "padding:.1em .8em .1em 0;border:0;text-align:left;vertical-align:top"
+    return f'<{tag} style="{style}">{_text(number_text(value))}</{tag}>'
 
 
 def _text(text: str) -> str:

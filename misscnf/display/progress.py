@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from rich.console import Console
 from rich.progress import (
@@ -20,36 +19,28 @@ __all__ = ["FitProgress", "ShownBar", "StepProgress"]
 
 
 class ShownBar:
-    """A bar that is there while its `with` block runs."""
-
-    _bar: Progress
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
-
-
-class StepProgress(ShownBar):
-    """Shows how many steps of something long are done; a watcher of `replicate_fit`.
+    """A bar that is there while its `with` block runs.
 
     Arguments:
-        what: What is counted.
+        what: What is under way.
         show: Whether to show anything; None shows it where standard error is a terminal.
+        columns: What stands between the count and the time.
+        fields: What these columns show at first.
     """
 
-    def __init__(self, what: str, *, show: bool | None) -> None:
+    def __init__(
+        self,
+        what: str,
+        columns: tuple[TextColumn, ...] = (),
+        *,
+        show: bool | None,
+        **fields: Any,  # noqa: ANN401 - rich's
+    ) -> None:
         self._bar = Progress(
-            TextColumn(what),
+            TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
+            *columns,
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
@@ -57,11 +48,41 @@ class StepProgress(ShownBar):
             disable=not (sys.stderr.isatty() if show is None else show),
             transient=True,
         )
-        self._task = self._bar.add_task(what, total=None)
+        self._task = self._bar.add_task(what, total=None, **fields)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.stop()
+
+
+class StepProgress(ShownBar):
+    """Shows how many steps of something long are done; a watcher of `replicate_fit`."""
 
     def __call__(self, done: int, total: int) -> None:
         """Takes how many are done, and of how many."""
         self._bar.update(self._task, total=total, completed=done)
+
+
+class _Epoch(Protocol):
+    """What a bar shows of an epoch of a fit: log-densities of rows, where they are known.
+
+    Its stage is what is done where that is no training.
+    """
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def train(self) -> float | None: ...
+
+    @property
+    def validation(self) -> float | None: ...
+
+    @property
+    def stage(self) -> str | None: ...
 
 
 class FitProgress(ShownBar):
@@ -74,35 +95,22 @@ class FitProgress(ShownBar):
     """
 
     def __init__(self, *, show: bool | None, shift: tuple[float, float] = (0.0, 0.0)) -> None:
+        columns = (TextColumn("{task.fields[likelihood]}"),)
+        super().__init__("fitting", columns, show=show, likelihood="")
         self.shift = shift
-        self._bar = Progress(
-            TextColumn("{task.fields[stage]}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[likelihood]}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            disable=not (sys.stderr.isatty() if show is None else show),
-            transient=True,
-        )
-        self._task = self._bar.add_task("fitting", total=None, likelihood="", stage="fitting")
 
-    def __call__(self, epoch: dict[str, Any], epochs: int) -> None:
+    def __call__(self, record: _Epoch, epochs: int, /) -> None:
         """Takes the record of an epoch."""
+        names = (("train", record.train), ("held out", record.validation))
         found = [
-            f"{words} {epoch[name] + nats:.4f}"
-            for name, words, nats in zip(
-                ("train", "validation"), ("train", "held out"), self.shift, strict=True
-            )
-            if name in epoch
+            f"{words} {log_density + nats:.4f}"
+            for (words, log_density), nats in zip(names, self.shift, strict=True)
+            if log_density is not None
         ]
-        text = f"log-density a row: {', '.join(found)}" if found else ""
         self._bar.update(
             self._task,
             total=epochs,
-            completed=epoch["epoch"],
-            likelihood=text,
-            stage=epoch.get("stage", "fitting"),
+            completed=record.epoch,
+            likelihood=f"log-density a row: {', '.join(found)}" if found else "",
+            description=record.stage or "fitting",
         )

@@ -19,23 +19,21 @@ import torch
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from misscnf.data.arrays import ArrayLike, column_names, name_columns
 from misscnf.data.cells import listed
 from misscnf.data.codecs import Column, Count, Levels, refuse_constant
-from misscnf.data.kind_requests import Kinds
+from misscnf.data.column_names import ArrayLike, column_names, name_columns
+from misscnf.data.kinds import Kinds
 from misscnf.data.table import IncompleteTable
 from misscnf.errors import InputError
-from misscnf.estimators.misscnf import ORDERED, MissCNF, ordered_graph
-from misscnf.fitting import Settings
+from misscnf.estimators.misscnf import ORDERED, HoleyMixin, MissCNF, ordered_graph
+from misscnf.fitting.settings import Settings
 from misscnf.graph import CausalGraph, GraphLike
+from misscnf.queries.asking import check_count
 
 __all__ = ["MissCNFImputer"]
 
-CELLS_AT_ONCE = 2_000_000
-"""Drawn cells that are held in memory at a time."""
 
-
-class MissCNFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class MissCNFImputer(HoleyMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Fills the holes of a table, inside or outside a scikit-learn pipeline.
 
     A table comes back as it went in: a DataFrame with its index, columns and dtypes, an array as
@@ -70,6 +68,9 @@ class MissCNFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         >>> float(MissCNFImputer().fit_transform(rows)[3, 1].round(0))
         6.0
     """
+
+    _cells_at_once = 2_000_000
+    """Drawn cells that are held in memory at a time."""
 
     def __init__(
         self,
@@ -115,11 +116,7 @@ class MissCNFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: ArrayLike) -> Any:  # noqa: ANN401 - as it went in
-        """Returns the rows without holes.
-
-        Arguments:
-            X: Rows of the columns that were fitted.
-        """
+        """Returns the rows without holes."""
         check_is_fitted(self, "constants_")
         frame = self._read(X, first=False)
         filled = frame.copy()
@@ -143,8 +140,7 @@ class MissCNFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _check_choices(self) -> None:
         if self.draw not in ("mean", "sample"):
             raise InputError(f"draw is 'mean' or 'sample'; got {self.draw!r}.")
-        if not isinstance(self.draws, int | np.integer) or self.draws < 1:
-            raise InputError(f"draws is a whole number of at least 1; got {self.draws!r}.")
+        check_count("draws", self.draws)
 
     def _graph(self, varying: Sequence[str]) -> CausalGraph | None:
         """Returns the graph over what varies; what does not is no cause of what does."""
@@ -176,23 +172,13 @@ class MissCNFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Returns rows with holes, completed."""
         if self.draw == "sample":
             return model.sample(given=rows, seed=self.seed)
-        count = max(1, CELLS_AT_ONCE // (self.draws * rows.shape[1]))
-        starts = range(0, len(rows), count)
+        count = max(1, self._cells_at_once // (self.draws * rows.shape[1]))
         # Each part has noise of its own, so that no two rows have errors in common.
         parts = [
             _expected(model, rows.iloc[start : start + count], self.draws, self.seed + start)
-            for start in starts
+            for start in range(0, len(rows), count)
         ]
         return pd.concat(parts)
-
-    def __sklearn_tags__(self) -> Any:  # noqa: ANN401 - scikit-learn's Tags, new in 1.6
-        """Tells scikit-learn that holes are welcome."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
-    def _more_tags(self) -> dict[str, Any]:
-        return {"allow_nan": True, "preserves_dtype": [np.float64]}  # scikit-learn before 1.6
 
 
 def _note_features(imputer: MissCNFImputer, X: Any, first: bool) -> None:  # noqa: ANN401, FBT001
@@ -232,8 +218,7 @@ def _is_constant(seen: pd.Series, name: str) -> bool:
 
 
 def _refuse_holes_outside(frame: pd.DataFrame, graph: CausalGraph) -> None:
-    outside = [name for name in frame.columns if name not in graph.nodes]
-    holed = [name for name in outside if frame[name].isna().any()]
+    holed = [name for name in frame if name not in graph.nodes and frame[name].isna().any()]
     if holed:
         raise InputError(
             f"the graph does not name {listed(holed)}, and there are holes there that nothing "
@@ -252,16 +237,15 @@ def _expected(model: MissCNF, rows: pd.DataFrame, draws: int, seed: int) -> pd.D
     """Returns rows completed by the mean of each cell's draws, or the most frequent of them."""
     rows = rows.reset_index(drop=True)
     drawn = model.sample(draws, given=rows, seed=seed)
-    values = []
-    for column in model.schema_.columns:
-        numbers = column.read(drawn[column.name]).reshape(draws, len(rows))
-        values.append(column.encode(_summary(column, numbers)))
+    columns = model.schema_.columns
+    raw = [_summary(column, column.read(drawn[column.name]), draws) for column in columns]
     table = IncompleteTable.read(rows, model.graph_.nodes, model.schema_, unseen=model.unseen)
-    return table.complete(torch.from_numpy(np.column_stack(values)))
+    return table.complete(torch.from_numpy(model.schema_.encode(np.column_stack(raw))))
 
 
-def _summary(column: Column, numbers: np.ndarray) -> np.ndarray:
-    """Returns one number for the draws of each row (draws, N)."""
+def _summary(column: Column, drawn: np.ndarray, draws: int) -> np.ndarray:
+    """Returns one number for the draws of each row, which come draw by draw, (N,)."""
+    numbers = drawn.reshape(draws, -1)
     if isinstance(column, Levels):
         levels = np.arange(len(column.levels))
         return (numbers[:, :, None] == levels).sum(axis=0).argmax(axis=1).astype(np.float64)
@@ -270,13 +254,7 @@ def _summary(column: Column, numbers: np.ndarray) -> np.ndarray:
 
 
 def _fill(cells: pd.Series, rows: np.ndarray, completed: pd.Series) -> pd.Series:
-    """Returns a column with its holes filled and everything else as it was.
-
-    Arguments:
-        cells: The column.
-        rows: Positions of the rows that were completed.
-        completed: The column in these rows, completed.
-    """
+    """Returns a column with its holes filled and everything else as it was."""
     holes = cells.isna().to_numpy()
     if not holes.any():
         return cells

@@ -22,26 +22,34 @@ import itertools
 import logging
 import math
 import os
-from collections.abc import Sequence
-from typing import Any
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import torch
 from sklearn.base import BaseEstimator
 
-from misscnf.data.arrays import ArrayLike, column_names, name_columns, refuse_width
-from misscnf.data.kind_requests import Kinds
-from misscnf.data.table import IncompleteTable, Schema, read_table
+from misscnf.data.column_names import ArrayLike, column_names, name_columns, refuse_width
+from misscnf.data.kinds import Kinds
+from misscnf.data.rows import MemoryRows, RowSource, SelectedRows
+from misscnf.data.table import IncompleteTable, Schema, Table, read_table
 from misscnf.display.notebook import card
 from misscnf.display.progress import FitProgress
 from misscnf.draws import derive_generator
-from misscnf.errors import InputError
-from misscnf.fitting import Settings, fit_model, preset_settings
+from misscnf.errors import InputError, ModelFileError
+from misscnf.fitting.fit import fit_model
+from misscnf.fitting.select.forms import Form
+from misscnf.fitting.settings import Settings, preset_settings
+from misscnf.fitting.train.loop import EpochRecord
 from misscnf.graph import CausalGraph, GraphLike
 from misscnf.identification import uncovered_families, warning_sentence
+from misscnf.model import Structure
 from misscnf.model.storage import load_model, save_model
-from misscnf.queries.simulate import QueryMixin, Table
+from misscnf.queries.asking import Asked, Cache
+from misscnf.queries.simulate import QueryMixin
 
 __all__ = ["MissCNF", "ORDERED", "ordered_graph"]
 
@@ -51,7 +59,19 @@ ORDERED = "ordered"
 logger = logging.getLogger("misscnf")
 
 
-class MissCNF(QueryMixin, BaseEstimator):
+class HoleyMixin:
+    """Tells scikit-learn that holes are welcome."""
+
+    def __sklearn_tags__(self) -> Any:  # noqa: ANN401 - scikit-learn's Tags, new in 1.6
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:
+        return {"allow_nan": True, "preserves_dtype": [np.float64]}  # scikit-learn before 1.6
+
+
+class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
     """A causal normalizing flow, fitted to an incomplete table.
 
     Arguments:
@@ -77,11 +97,8 @@ class MissCNF(QueryMixin, BaseEstimator):
         settings_: The `Settings` used.
         history_: A DataFrame with one row an epoch, log-densities in the user's units, and which
             epoch was `kept`.
-        chosen_: "network" where some node has one, or a spline; else "curve" where some node has
-            one; else "linear".
-        networks_: The nodes whose mean or logits have a network.
-        curves_: The nodes whose mean is a curve as stiff as the evidence asks.
-        rungs_: How rich the mechanism of each node is, in words.
+        forms_: The `Form` of each node's mechanism: what sets its mean, its scale and the law of
+            its noise. `str(form)` says it in words, such as "network, spline noise".
         comparison_: What networks gain over lines on rows that were left out, in nats a row, with
             its standard error and by node; None where they were not compared.
         n_features_in_: The number of columns of the fitted table, used or not.
@@ -97,6 +114,8 @@ class MissCNF(QueryMixin, BaseEstimator):
         >>> round(model.effect("y", do={"t": 1.0}, versus={"t": 0.0}).estimate, 1)
         2.0
     """
+
+    _names: tuple[str, ...] | None = None
 
     def __init__(
         self,
@@ -132,36 +151,34 @@ class MissCNF(QueryMixin, BaseEstimator):
         """Fits the flow to a table, NaN where a value is unknown.
 
         Arguments:
-            df: A DataFrame, the path of a CSV or Parquet file, or an array, whose columns are
-                called x0, x1, ….
+            df: A DataFrame, the path of a CSV or Parquet file, an array, whose columns are called
+                x0, x1, …, or an `IncompleteTable`, which keeps the kinds that it was read with.
             y: Ignored; for scikit-learn's sake.
             validation: The share of rows to hold out, or another table of held-out rows. With
                 fewer than 20 held-out rows, the preset `auto` stays with lines and curves.
             checkpoint: A directory that lets an interrupted fit go on to the same bits.
         """
-        frame = read_table(name_columns(df))
-        graph = self._read_graph(frame.columns)
-        settings = preset_settings(self.preset, **(self.settings or {}))
+        source = df if isinstance(df, IncompleteTable) else read_table(name_columns(df))
+        graph = self._read_graph(source.columns)
+        settings = preset_settings(self.preset, self.settings)
         device = _device(self.device)
         if self.unseen not in ("error", "missing"):
             raise InputError(f"unseen is 'error' or 'missing'; got {self.unseen!r}.")
-        if len(frame) < 2:
+        if len(source) < 2:
             raise InputError(
                 "the table has one row (n_samples=1), where nothing varies; give at least two."
             )
-        table = IncompleteTable.read(frame, graph.nodes, kinds=self.kinds)
+        table = IncompleteTable.read(source, graph.nodes, kinds=self.kinds, rules=settings.kinds)
         kinds = table.schema.describe()
-        if self.progress is not False:
+        if table is not df and self.progress is not False:
             logger.info("The kinds of the columns:\n%s", kinds.to_string(index=False))
         self._check_families(graph, table, settings)
-        train, held_out = self._split(table, validation)
-        shift = (_mean_log_slope(train), _mean_log_slope(held_out))
+        train, held_out, shift = self._split(table, validation)
         with FitProgress(show=self.progress, shift=shift) as watch:
             fitted = fit_model(
-                graph,
-                table.schema.domains,
-                (train.values, train.observed),
-                None if held_out is None else (held_out.values, held_out.observed),
+                Structure.of(graph, table.schema.domains),
+                train,
+                held_out,
                 settings,
                 seed=self.seed,
                 device=device,
@@ -170,107 +187,139 @@ class MissCNF(QueryMixin, BaseEstimator):
             )
         self.graph_, self.schema_, self.settings_ = graph, table.schema, settings
         self.kinds_ = kinds
-        self._table = table  # for intervals; a saved model leaves it behind
-        self._kept = {}  # replicates of an earlier fit are not those of this one
-        self.model_, self.chosen_ = (
-            fitted.model.eval().requires_grad_(requires_grad=False),
-            fitted.chosen,
-        )
-        self.comparison_ = fitted.comparison
-        forms = dict(zip(graph.nodes, fitted.forms, strict=True))
-        self.networks_ = tuple(name for name, form in forms.items() if form.mean)
-        self.curves_ = tuple(name for name, form in forms.items() if form.curve)
-        self.forms_ = {name: form.name for name, form in forms.items()}
+        self.model_ = fitted.model.eval().requires_grad_(requires_grad=False)
+        self.forms_ = dict(zip(graph.nodes, fitted.forms, strict=True))
+        compared = fitted.comparison
+        self.comparison_ = None if compared is None else compared.to_dict(fitted.structure)
+        self._table, self._cache = replace(table, outside=()), Cache(Asked(self.model_))
         self.history_ = _history(fitted.history, shift)
-        self._note_columns(frame.columns, named=isinstance(df, pd.DataFrame | str | os.PathLike))
+        named = isinstance(df, pd.DataFrame | str | os.PathLike | IncompleteTable)
+        self._note_columns(source.columns if named else source.shape[1])
         return self
 
-    def _read_graph(self, names: pd.Index) -> CausalGraph:
+    @property
+    def chosen_(self) -> Literal["linear", "curve", "network"]:
+        """The richest form: a network or a spline somewhere, else a curve, else lines alone."""
+        found = {form.richness for form in self.forms_.values()}
+        return "network" if "network" in found else "curve" if "curve" in found else "linear"
+
+    @property
+    def networks_(self) -> tuple[str, ...]:
+        """The nodes whose mean or logits have a network."""
+        return tuple(name for name, form in self.forms_.items() if form.mean)
+
+    @property
+    def curves_(self) -> tuple[str, ...]:
+        """The nodes whose mean is a curve."""
+        return tuple(name for name, form in self.forms_.items() if form.curve)
+
+    @property
+    def rungs_(self) -> dict[str, str]:
+        """The old name of `forms_`, in words."""
+        warnings.warn(
+            "rungs_ is called forms_ now, and will be gone in the next release.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return {name: str(form) for name, form in self.forms_.items()}
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """The names of the fitted columns; after an array there are none, as scikit-learn asks."""
+        if self._names is None:
+            raise AttributeError("the fitted table has no names of columns.")
+        return np.asarray(self._names, dtype=object)
+
+    def _read_graph(self, names: Sequence[Any] | pd.Index) -> CausalGraph:
         if self.graph is None:
             raise InputError("a causal graph is needed: MissCNF(graph), such as 'a -> b; b -> c'.")
         if isinstance(self.graph, str) and self.graph == ORDERED:
             return ordered_graph(names)
         return CausalGraph.read(self.graph)
 
-    def _note_columns(self, names: pd.Index, *, named: bool) -> None:
-        """Keeps what scikit-learn wants to know of the fitted table, as it wants to know it."""
+    def _note_columns(self, columns: Iterable[Any] | int) -> None:
+        """Keeps the names of the fitted columns if all are text, and else only their number."""
+        if isinstance(columns, int):
+            self.n_features_in_, self._names = columns, None
+            return
+        names = tuple(columns)
         self.n_features_in_ = len(names)
-        if named and all(isinstance(name, str) for name in names):
-            self.feature_names_in_ = np.asarray(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_  # of an earlier fit
+        self._names = names if all(isinstance(name, str) for name in names) else None
 
     def _named(self, df: Table | ArrayLike) -> Table:
         """Returns new rows with the fitted table's names where they have none of them."""
         self._graph()  # refuses a model that is not fitted
-        names = getattr(self, "feature_names_in_", None)
+        if isinstance(df, IncompleteTable):
+            return df
+        names = self._names
         if names is None:
-            names = column_names(self.n_features_in_)
+            names = tuple(column_names(self.n_features_in_))
             if isinstance(df, pd.DataFrame) and not set(names) & set(df.columns):
                 # Fitted to an array and asked with a frame: scikit-learn goes by position.
                 refuse_width(df.shape[1], len(names), type(self).__name__)
-                return df.set_axis(names, axis=1)
+                return df.set_axis(list(names), axis=1)
         return name_columns(df, list(names), type(self).__name__)
-
-    def _read(self, df: Table | ArrayLike, *, keep_impossible: bool = False) -> IncompleteTable:
-        return super()._read(self._named(df), keep_impossible=keep_impossible)
 
     def _check_families(
         self, graph: CausalGraph, table: IncompleteTable, settings: Settings
     ) -> None:
         """Warns of families that no row shows whole; refuses to train networks on them."""
         uncovered = uncovered_families(graph, table.observed)
-        if not uncovered:
-            return
-        sentence = warning_sentence(graph, uncovered)
-        if settings.train and not self.allow_uncovered:
+        sentence = warning_sentence(graph, uncovered) if uncovered else ""
+        if uncovered and settings.train and not self.allow_uncovered:
             raise InputError(
                 f"{sentence.rstrip('.')}; use preset='linear', where pairs of columns may be "
                 f"enough, or MissCNF(..., allow_uncovered=True)."
             )
-        logger.warning("%s", sentence[0].upper() + sentence[1:])
+        if uncovered:
+            logger.warning("%s", sentence[0].upper() + sentence[1:])
 
     def _split(
         self, table: IncompleteTable, validation: float | Table | ArrayLike
-    ) -> tuple[IncompleteTable, IncompleteTable | None]:
+    ) -> tuple[RowSource, RowSource | None, tuple[float, float]]:
+        """Returns rows to learn from and held-out ones, and what turns nats into users' units."""
+        rows, slopes = MemoryRows(table.values, table.observed), table.log_slope()
         if not isinstance(validation, int | float):
-            held_out = IncompleteTable.read(
+            other = IncompleteTable.read(
                 name_columns(validation), table.nodes, table.schema, unseen=self.unseen
             )
-            return table, held_out
+            shift = float(slopes.mean()), float(other.log_slope().mean())
+            return rows, MemoryRows(other.values, other.observed), shift
         if not 0.0 <= validation < 1.0:
             raise InputError(f"validation is a share in [0, 1) or a table; got {validation}.")
         count = int(validation * len(table))
         if count == 0:
-            return table, None
+            return rows, None, (float(slopes.mean()), math.nan)
         order = torch.randperm(len(table), generator=derive_generator(self.seed, "split"))
-        return table.select(order[count:].sort().values), table.select(order[:count].sort().values)
+        train, held_out = order[count:].sort().values, order[:count].sort().values
+        shift = float(slopes[train].mean()), float(slopes[held_out].mean())
+        return SelectedRows(rows, train), SelectedRows(rows, held_out), shift
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the fitted model to a folder, as safetensors and JSON."""
         self._graph()  # refuses a model that is not fitted
+        history = self.history_.astype(object)
         about = {
             "schema": self.schema_.to_dict(),
             "settings": self.settings_.to_dict(),
             "seed": self.seed,
             "unseen": self.unseen,
-            "chosen": self.chosen_,
             "comparison": self.comparison_,
-            "networks": list(self.networks_),
-            "curves": list(self.curves_),
-            "forms": self.forms_,
-            "columns": self._columns(),
+            "forms": {name: form.to_dict() for name, form in self.forms_.items()},
+            "columns": self.n_features_in_ if self._names is None else list(self._names),
             # JSON has no NaN, which an epoch has for what it did not measure.
-            "history": self.history_.astype(object)
-            .where(self.history_.notna(), None)
-            .to_dict("list"),
+            "history": history.where(history.notna(), None).to_dict("list"),
         }
         save_model(folder, self.model_, about)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> MissCNF:
-        """Reads a model that `save` wrote; an altered or foreign file is refused."""
+        """Reads a model that `save` wrote; an altered, foreign or older file is refused."""
         model, about = load_model(folder)
+        if not isinstance(about.get("forms"), dict) or "columns" not in about:
+            raise ModelFileError(
+                f"{str(folder)!r} was saved by an earlier misscnf; fit the model again."
+            )
         settings = Settings.from_dict(about["settings"])
         schema = Schema.from_dict(about["schema"])
         self = cls(
@@ -283,28 +332,12 @@ class MissCNF(QueryMixin, BaseEstimator):
         self.graph_, self.settings_ = model.graph, settings
         self.schema_, self.kinds_ = schema, schema.describe()
         self.model_ = model.eval().requires_grad_(requires_grad=False)
-        self.chosen_, self.comparison_ = about["chosen"], about["comparison"]
-        self.networks_ = tuple(about.get("networks", ()))
-        self.curves_ = tuple(about.get("curves", ()))
-        self.forms_ = dict(about.get("forms", {}))
+        self._table, self._cache = None, Cache(Asked(self.model_))
+        self.forms_ = {name: Form.from_dict(entry) for name, entry in about["forms"].items()}
+        self.comparison_ = about["comparison"]
         self.history_ = pd.DataFrame(about["history"])
-        names = about.get("columns", list(model.graph.nodes))
-        counted = isinstance(names, int)  # an array's columns have no names, only a number
-        self._note_columns(pd.Index(range(names) if counted else names), named=not counted)
+        self._note_columns(about["columns"])
         return self
-
-    def _columns(self) -> list[str] | int:
-        names = getattr(self, "feature_names_in_", None)
-        return self.n_features_in_ if names is None else list(names)
-
-    def __sklearn_tags__(self) -> Any:  # noqa: ANN401 - scikit-learn's Tags, new in 1.6
-        """Tells scikit-learn that holes are welcome."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
-    def _more_tags(self) -> dict[str, bool]:
-        return {"allow_nan": True}  # scikit-learn before 1.6 asks here
 
     def _repr_html_inner(self) -> str:
         """Returns what a notebook shows: a fitted model's card, or scikit-learn's diagram."""
@@ -327,13 +360,13 @@ def ordered_graph(names: Sequence[str] | pd.Index) -> CausalGraph:
 def _facts(model: MissCNF) -> dict[str, object]:
     """Returns what is to be known of a fitted model at a glance."""
     facts: dict[str, object] = {"graph": repr(model.graph_)}
-    if hasattr(model, "_table"):
+    if model._table is not None:
         shown = float(model._table.observed.double().mean())
         facts["rows"] = f"{len(model._table)}, {100 * (1 - shown):.1f} % of their cells missing"
     facts["mechanisms"] = f"{model.chosen_} (preset {model.settings_.preset!r})"
     if model.comparison_ is not None:
-        gain, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]
-        facts["held-out gain over a line"] = f"{gain:.4f} ± {error:.4f} nats a row"
+        more, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]
+        facts["elpd difference from lines"] = f"{more:.4f} ± {error:.4f} nats a row"
     return facts
 
 
@@ -346,13 +379,8 @@ def _device(name: str) -> torch.device:
     return device
 
 
-def _mean_log_slope(table: IncompleteTable | None) -> float:
-    """Returns nats a row that turn log-densities of the model's values into the user's units."""
-    return math.nan if table is None else float(table.log_slope().mean())
-
-
-def _history(records: list[dict[str, Any]], shift: tuple[float, float]) -> pd.DataFrame:
-    frame = pd.DataFrame(records)
+def _history(records: list[EpochRecord], shift: tuple[float, float]) -> pd.DataFrame:
+    frame = pd.DataFrame([record.to_dict() for record in records])
     for name, nats in zip(("train", "validation"), shift, strict=True):
         if name in frame:
             frame[name] += nats

@@ -1,15 +1,10 @@
-"""Fitting: objective, loop, schedule, checkpoint, the linear solution and the choice between."""
+"""Fitting: a structural model that maximises the likelihood of what each row shows.
 
-from misscnf.fitting.fit import Fitted, fit_model
-from misscnf.fitting.replicates import replicate_fit
-from misscnf.fitting.settings import PRESETS, Settings, Shape, preset_settings
-
-__all__ = [
-    "fit_model",
-    "Fitted",
-    "replicate_fit",
-    "Settings",
-    "Shape",
-    "PRESETS",
-    "preset_settings",
-]
+fit             the whole of it: solve, select, train; settings, every number that shapes it
+solve           maxima that are solved for: linear, generalised linear, Monte-Carlo
+smooth          curves, whose prior the evidence chooses
+select          which form of a mechanism each node earns, by elpd differences
+train           networks: the one loop, its gradient, checkpoints
+completions     rows completed by a fit, and the likelihood near it; stacked, many models at once
+replicates      what a fit might have been, had other rows been drawn
+"""

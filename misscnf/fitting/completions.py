@@ -18,23 +18,22 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
+from misscnf.data.rows import RowSource
 from misscnf.inference.elimination import Plan
-from misscnf.inference.integrals import Effort, integrate
+from misscnf.inference.integrals import Effort, Efforts, integrate
 from misscnf.mechanisms import Mechanism, standard_normal_log_prob
 from misscnf.model import StructuralModel
 
-__all__ = ["EFFORT", "Completions", "Families", "Cells", "LogFactor", "LogProb"]
+__all__ = ["Completions", "Families", "Cells", "LogFactor", "LogProb"]
 
 LogFactor = Callable[[int, Tensor, Tensor], Tensor | None]
 """(node, own (n,), parents (n, p)) → log φ of B sets of parameters, (B, n); None where the node is
 as the fit has it."""
 
-ROWS_AT_ONCE = 1024
 MOST_COMPARED = 64
 """With more completions, comparing all pairs of them costs more than it spares."""
-EFFORT = Effort(draws=64, least_effective=32.0, limit=4096, pilot_draws=4096)
 
 
 class LogProb(nn.Module):
@@ -118,32 +117,32 @@ class Completions:
     @torch.no_grad()
     def draw(
         model: StructuralModel,
-        values: Tensor,
-        observed: Tensor,
+        rows: RowSource,
         count: int,
-        generator: torch.Generator,
-        effort: Effort = EFFORT,
+        generator: Generator,
+        effort: Effort | None = None,
     ) -> Completions:
         """Draws completions from the posterior of a fitted model, spread evenly over it.
 
         Arguments:
             model: The fit.
-            values: (N, d).
-            observed: (N, d).
+            rows: The rows, N of them.
             count: Completions of each row, K.
             generator: Where randomness comes from.
             effort: How hard to work on posteriors that have no closed form.
         """
-        plan = Plan.make(model.graph, observed)
-        completed = torch.where(observed, values, 0.0).expand(count, *values.shape).clone()
-        for rows in torch.arange(len(values)).split(ROWS_AT_ONCE):
-            components = plan.select(rows).components()
-            for integral in integrate(model, completed[0, rows], components, effort, generator):
+        plan, effort = Plan.of(model.graph, rows), effort or Efforts().completions
+        completed = torch.empty(count, len(rows), rows.columns, dtype=torch.float64)
+        size = effort.rows_at_once
+        numbers = torch.arange(len(rows)).split(size)
+        for mine, batch in zip(numbers, rows.batches(size), strict=True):
+            completed[:, mine] = batch.values
+            components = plan.select(mine).components()
+            for integral in integrate(model, batch.values, components, effort, generator):
                 c = integral.components
                 drawn = integral.draw(count, generator, even=True)
-                completed[:, rows[c.cell_row], c.cell_node] = drawn.T.to(values)
-        log_factor = _log_factors(model, completed, plan)
-        first = _first_alike(completed, plan)
+                completed[:, mine[c.cell_row], c.cell_node] = drawn.T.to(completed)
+        log_factor, first = _log_factors(model, completed, plan), _first_alike(completed, plan)
         return Completions(completed, log_factor, first, plan, completed)
 
     def __len__(self) -> int:
@@ -181,16 +180,12 @@ class Completions:
         """Gathers what every node is evaluated at for some rows."""
         plan = self.plan.select(rows)
         components = plan.components()
-        drawn_node = torch.cat([components.cell_node, components.evidence_node])
-        drawn_row = torch.cat([components.cell_row, components.evidence_row])
-        drawn_component = torch.cat([components.cell_component, components.evidence_component])
+        drawn_node, drawn_row, component = components.factors()
         free_node, free_row = plan.free_factors()
         nodes = []
         for node in range(len(plan.graph)):
             free, here = free_row[free_node == node], drawn_node == node
-            nodes.append(
-                self._cells(node, rows, free, rows[drawn_row[here]], drawn_component[here])
-            )
+            nodes.append(self._cells(node, rows, free, rows[drawn_row[here]], component[here]))
         return Families(nodes, components.row, len(rows))
 
     def _cells(
@@ -201,16 +196,13 @@ class Completions:
         distinct = first == torch.arange(self.count)[:, None]
         number = distinct.flatten().cumsum(0).reshape(distinct.shape) - 1 + len(free)
         completion, which = distinct.nonzero(as_tuple=True)
-        own = torch.cat([self.own[0][rows[free], node], self.own[completion, drawn[which], node]])
-        parents = torch.cat(
-            [
-                self.completed[0][rows[free][:, None], columns],
-                self.completed[completion[:, None], drawn[which][:, None], columns],
-            ]
-        )
-        place = number.gather(0, first)
+        seen, drawn_row = rows[free], drawn[which]
+        own = torch.cat([self.own[0][seen, node], self.own[completion, drawn_row, node]])
+        of_seen = self.completed[0][seen[:, None], columns]
+        of_drawn = self.completed[completion[:, None], drawn_row[:, None], columns]
+        parents = torch.cat([of_seen, of_drawn])
         log_factor = self.log_factor[:, drawn, node]
-        return Cells(free, component, own, parents, place, log_factor)
+        return Cells(free, component, own, parents, number.gather(0, first), log_factor)
 
     def log_prob(self, rows: Tensor, log_factor: LogFactor) -> Tensor:
         """Returns log p_θ(x_O) − Σ_c log p_θ̂ of the rows for B sets of parameters, (B, n)."""
@@ -234,15 +226,10 @@ def _first_alike(completed: Tensor, plan: Plan) -> Tensor:
 
 def _log_factors(model: StructuralModel, completed: Tensor, plan: Plan) -> Tensor:
     """Returns log φ of the factors that belong to components, zero elsewhere, (K, N, d)."""
-    components = plan.components()
+    of_node, row, _ = plan.components().factors()
     found = torch.zeros_like(completed)
     for node in range(len(plan.graph)):
-        rows = torch.cat(
-            [
-                components.cell_row[components.cell_node == node],
-                components.evidence_row[components.evidence_node == node],
-            ]
-        )
+        rows = row[of_node == node]
         own, parents = model.family_of(completed, node, rows)
         found[:, rows, node] = model.mechanism(node).log_prob(own, parents)
     return found

@@ -1,6 +1,6 @@
-r"""Is one fit better than another? What rows that were held out gain, paired, with its error.
+r"""Is one fit better than another? The difference on held-out rows, paired.
 
-    gain = mean_i δ_i,   error = sd(δ) / √n,   δ_i = ℓ_i(one) − ℓ_i(other)
+    difference = mean_i δ_i,   error = sd(δ) / √n,   δ_i = ℓ_i(one) − ℓ_i(other)
 
 for the log-densities ℓ_i of the same rows under both.
 """
@@ -27,9 +27,8 @@ class ElpdDifference:
         """Summarises the differences of all rows."""
         if len(difference) < 2:  # one row cannot tell how much rows differ
             return ElpdDifference(float(difference.mean()), math.inf)
-        return ElpdDifference(
-            float(difference.mean()), float(difference.std() / math.sqrt(len(difference)))
-        )
+        error = float(difference.std() / math.sqrt(len(difference)))
+        return ElpdDifference(float(difference.mean()), error)
 
     @property
     def ratio(self) -> float:

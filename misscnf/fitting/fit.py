@@ -1,12 +1,12 @@
 r"""A whole fit: solve the linear model, let rows that were left out choose, train networks.
 
 The linear model is the exact maximum of the observed-data likelihood and costs a fraction of a
-second. Networks start as that linear model and have to earn their place by the gain in log-density
-of rows that were left out, node by node (`forms`): first curves and networks of the means.
-Networks are trained on the likelihood itself; lines and curves settle at its maximum, given the
-networks (`maximise_monte_carlo`). Then, where the noise that they leave is odd, richer noise, and
-another training that starts from the first, its splines already bent to that noise
-(`noise_spline`).
+second. Richer forms start as that linear model and have to earn their place by the elpd difference
+on rows that were left out, block by block (`select`): first curves and networks of the means.
+Networks are trained on the likelihood itself (`train`); lines and curves are solved for at its
+maximum, given the networks (`solve.monte_carlo`). Then, where the noise that they leave is odd,
+richer noise, and another training that starts from the first, its splines already fitted to that
+noise (`solve.noise_spline`).
 """
 
 from __future__ import annotations
@@ -16,236 +16,228 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
 
 import torch
-from torch import Tensor
 
-from misscnf.data.domains import Domain
+from misscnf.data.rows import JoinedRows, RowSource
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.elpd import ElpdDifference
-from misscnf.fitting.select.crossfit import COMPLETIONS, some_rows
+from misscnf.fitting.select.crossfit import some_rows
 from misscnf.fitting.select.curves import choose_curves, reselect_curve
-from misscnf.fitting.select.forms import (
-    Form,
-    Pair,
-    build_model,
-    choose_means,
-    choose_noise,
-)
+from misscnf.fitting.select.forms import Comparison, Form, build_model, choose_means, choose_noise
 from misscnf.fitting.settings import Settings
-from misscnf.fitting.solve.generalised_linear import Line, fit_line
+from misscnf.fitting.solve.generalised_linear import fit_linear
+from misscnf.fitting.solve.linear import LinearFit
 from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
 from misscnf.fitting.solve.noise_spline import fit_noise_splines
 from misscnf.fitting.threads import one_thread
 from misscnf.fitting.train.checkpoint import Checkpoint, fingerprint
-from misscnf.fitting.train.loop import Rows, Trainer, Watcher
-from misscnf.graph import CausalGraph
+from misscnf.fitting.train.loop import EpochRecord, Trainer, Watcher
+from misscnf.fitting.train.objective import ObservedLikelihood
 from misscnf.inference.elimination import Plan
 from misscnf.inference.likelihood import observed_log_prob
-from misscnf.mechanisms import Gaussian
-from misscnf.model import StructuralModel
+from misscnf.mechanisms import Mechanism
+from misscnf.model import StructuralModel, Structure
 
 __all__ = ["Fitted", "fit_model"]
 
 logger = logging.getLogger("misscnf")
 
-FEWEST_TO_COMPARE = 20
-"""With fewer held-out rows nobody can tell when a network has been trained enough: lines and
-curves, which need no training, are all there is."""
-
-SHARE_OF_EPOCHS = {"noise": 0.5, "scale": 0.25}
-"""Of the epochs of the likelihood, for stages that start close to their end."""
-
-History = list[dict[str, Any]]
+History = list[EpochRecord]
 
 
 @dataclass(frozen=True)
 class Fitted:
     """What a fit returns."""
 
+    structure: Structure
     model: StructuralModel
     """in double precision, on the CPU"""
     history: History
     """one record an epoch; log-densities of standardised rows"""
-    forms: tuple[Form, ...]
-    """how rich each node's mechanism is"""
-    comparison: dict[str, Any] | None = None
-    """the gain of networks over lines on rows that were left out, with its standard error, in all
-    and by `nodes`"""
+    block_forms: tuple[Form, ...]
+    """how rich the mechanism of each block is"""
+    comparison: Comparison | None = None
+    """what networks gain over lines, where they were compared"""
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """How rich each node's mechanism is."""
+        return tuple(self.block_forms[block] for block in self.model.block_of)
 
     @property
     def chosen(self) -> str:
         """The richest of them: "linear", "curve" (lines and curves, normal noise) or "network"."""
-        if all(replace(form, curve=None) == Form() for form in self.forms):
-            return "curve" if any(form.curve for form in self.forms) else "linear"
+        if all(replace(form, curve=None) == Form() for form in self.block_forms):
+            return "linear" if self.is_linear else "curve"
         return "network"
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether nothing is richer than a line."""
+        return all(form == Form() for form in self.block_forms)
 
 
 @dataclass(frozen=True)
 class _Task:
     """What a fit is given."""
 
-    graph: CausalGraph
-    domains: Sequence[Domain]
-    train: Pair
-    validation: Pair | None
+    structure: Structure
+    train: RowSource
+    validation: RowSource | None
     settings: Settings
     seed: int
     device: torch.device | str
     folder: str | os.PathLike[str] | None
     watch: Watcher | None
 
-    @property
-    def everything(self) -> Pair:
+    @cached_property
+    def everything(self) -> RowSource:
         """All rows."""
-        if self.validation is None:
-            return self.train
-        return tuple(torch.cat(pair) for pair in zip(self.train, self.validation, strict=True))  # type: ignore[return-value]
+        return self.train if self.validation is None else JoinedRows(self.train, self.validation)
+
+    @property
+    def some(self) -> RowSource:
+        """As many rows as a choice is worth."""
+        return some_rows(self.everything, self.settings.selection, self.seed)
 
     @property
     def held_out(self) -> int:
         """The number of held-out rows."""
-        return 0 if self.validation is None else len(self.validation[0])
+        return 0 if self.validation is None else len(self.validation)
 
     @property
     def many_held_out(self) -> bool:
         """Whether networks can be trained at all."""
-        return self.held_out >= FEWEST_TO_COMPARE
+        return self.held_out >= self.settings.selection.fewest_held_out
 
-    def solve(self, rows: Pair, start: StructuralModel | None = None) -> Line:
+    def solve(self, rows: RowSource, start: StructuralModel | None = None) -> LinearFit:
         """Fits the linear model to some rows."""
-        return fit_line(self.graph, self.domains, *rows, start=start)
+        return fit_linear(self.structure, rows, self.settings, start)
 
     def only_line(self) -> Fitted:
         """Fits the linear model to all rows."""
         line = self.solve(self.everything)
         if not line.converged:
             logger.warning("the linear fit stopped before it converged.")
-        history = [{"epoch": line.iterations, "train": line.log_prob}]
-        return Fitted(line.model, history, (Form(),) * len(self.graph))
+        history = [EpochRecord(epoch=line.iterations, train=line.log_prob)]
+        return Fitted(self.structure, line.model, history, (Form(),) * len(self.structure.blocks))
 
     def train_forms(
         self, forms: Sequence[Form], start: StructuralModel | None, stage: str
     ) -> tuple[StructuralModel, History]:
         """Trains a model that starts as a simpler one."""
-        shapes = [form.shape(self.settings.shape) for form in forms]
-        model = build_model(self.graph, self.domains, shapes, start, self.seed)
+        hidden = self.settings.selection.scale_hidden
+        shapes = [form.shape(self.settings.shape, hidden) for form in forms]
+        model = build_model(self.structure, shapes, start, self.seed)
         if stage == "noise":
             self._fit_noise_splines(model)
         return self.train_on(model, stage)
 
     def train_on(self, model: StructuralModel, stage: str) -> tuple[StructuralModel, History]:
         """Trains a model from where it is."""
-        settings, joint = self.settings, self.settings.joint
-        if share := SHARE_OF_EPOCHS.get(stage):
-            settings = replace(
-                settings, epochs=math.ceil(share * settings.epochs), complete_family_share=0.0
-            )
+        settings, training = self.settings, self.settings.training
+        shares = {"noise": training.noise_share, "scale": training.scale_share}
+        if stage in shares:  # they start close to their end
+            epochs = math.ceil(shares[stage] * training.epochs)
+            short = replace(training, epochs=epochs, complete_family_share=0.0)
+            settings = replace(settings, training=short)
         model.float().to(self.device)
-        held_out = (
-            None if self.validation is None else Rows.of(model, *self.validation, joint=joint)
-        )
-        train = Rows.of(model, *self.train, joint=joint)
-        kept = self._checkpoint(stage)
-        history = Trainer(model, train, held_out, settings, self.seed, kept).run(self.watch)
+        objective = ObservedLikelihood(model, self.train, self.validation, settings, self.seed)
+        history = Trainer(objective, settings.training, self._checkpoint(stage)).run(self.watch)
         return model.double().cpu(), history
 
-    def networks(
-        self, line: StructuralModel
-    ) -> tuple[dict[int, ElpdDifference] | None, dict[str, Any] | None]:
-        """Returns the nodes that earn a network, and what it gains on rows that were left out."""
+    def networks(self, line: StructuralModel) -> Comparison | None:
+        """Compares networks with lines on rows that were left out."""
         if not self.many_held_out:
             logger.info("too few held-out rows (%d) to justify a network.", self.held_out)
-            return None, None
-        return choose_means(
-            line, self.domains, self.everything, self.settings, self.seed, self.choosing
-        )
+            return None
+        given = (self.structure, self.everything, self.settings, self.seed)
+        return choose_means(line, *given, self.choosing)
 
     def curves(
-        self, networks: Mapping[int, ElpdDifference] | None
-    ) -> tuple[dict[int, Gaussian], frozenset[int]]:
-        """Returns the curves of the nodes that get one, and the nodes that keep a network."""
-        if not self.settings.curves or self.settings.shape.kind != "gaussian":
-            return {}, frozenset(networks or ())
+        self, line: StructuralModel, comparison: Comparison | None
+    ) -> tuple[dict[int, Mechanism], frozenset[int]]:
+        """Returns the curves of the blocks that get one, and the blocks that keep a network."""
+        asked: dict[int, ElpdDifference] | None = None
+        if comparison is not None:
+            asked = {b: comparison.by_block[b] for b in sorted(comparison.chosen)}
+        if not self.settings.selection.curves or self.settings.shape.kind != "gaussian":
+            return {}, frozenset(asked or ())
         return choose_curves(
-            self.graph,
-            self.domains,
-            some_rows(self.everything, self.seed),
-            networks,
-            self.settings,
-            self.seed,
-            self.choosing,
+            line, self.structure, self.some, asked, self.settings, self.seed, self.choosing
         )
 
     def reselect(
         self, model: StructuralModel, forms: Sequence[Form]
     ) -> tuple[StructuralModel, tuple[Form, ...]]:
         """Chooses the curves beside networks of the scale anew, now that these are known."""
-        mechanisms, forms = [model.mechanism(i) for i in range(len(self.graph))], list(forms)
-        rows = some_rows(self.everything, self.seed)
-        for i, form in enumerate(forms):
-            law = mechanisms[i]
-            if form.scale and form.curve and isinstance(law, Gaussian):
-                law = reselect_curve(self.graph, law, self.domains, rows, i, self.seed)
-                mechanisms[i], forms[i] = law, replace(form, curve=_curve_size(law))
-        return StructuralModel(self.graph, mechanisms), tuple(forms)
+        mechanisms, forms = [model.block(b) for b in range(len(model.blocks))], list(forms)
+        for block, form in enumerate(forms):
+            law = mechanisms[block]
+            if form.scale and form.curve and law.linear_mean() is not None:
+                given = (self.structure, self.some, block, self.settings, self.seed)
+                law = reselect_curve(law, *given)
+                mechanisms[block], forms[block] = law, replace(form, curve=law.curve_size)
+        return model.like(mechanisms), tuple(forms)
 
-    def maximise_monte_carlo(self, model: StructuralModel) -> int:
+    def maximise(self, model: StructuralModel) -> int:
         """Moves lines and curves to the maximum of the likelihood; returns the rounds it took."""
-        return maximise_monte_carlo(model, self.everything, self.seed, self._maximising)
+        given = (self.everything, self.settings, self.seed)
+        return maximise_monte_carlo(model, *given, self._maximising)
 
     def log_prob(self, model: StructuralModel) -> float:
         """Returns the mean log-density of what all rows show."""
-        values, observed = self.everything
-        plan, generator = (
-            Plan.make(self.graph, observed),
-            derive_generator(self.seed, "settled"),
-        )
-        effort, values = self.settings.validation_effort, torch.where(observed, values, 0.0)
-        found = observed_log_prob(model, values, plan, generator, effort)
-        return float(found.log_prob.mean())
+        total, generator = 0.0, derive_generator(self.seed, "settled")
+        for batch in self.everything.batches(2**16):
+            plan = Plan.make(self.structure.graph, batch.observed)
+            effort = self.settings.integration.validation
+            found = observed_log_prob(model, batch.values, plan, generator, effort)
+            total += float(found.log_prob.sum())
+        return total / len(self.everything)
 
     def _fit_noise_splines(self, model: StructuralModel) -> None:
         """Gives the splines of a model the noise that the training rows leave it."""
-        rows, generator = some_rows(self.train, self.seed), derive_generator(self.seed, "bend")
-        fit_noise_splines(model.double(), Completions.draw(model, *rows, COMPLETIONS, generator))
+        selection, efforts = self.settings.selection, self.settings.integration
+        rows = some_rows(self.train, selection, self.seed)
+        generator = derive_generator(self.seed, "bend")
+        completions = Completions.draw(
+            model.double(), rows, selection.completions, generator, efforts.completions
+        )
+        fit_noise_splines(model, completions)
 
     def _checkpoint(self, stage: str) -> Checkpoint | None:
         if self.folder is None:
             return None
         if os.path.exists(self.folder) and not os.path.isdir(self.folder):
             raise InputError(f"the checkpoint {str(self.folder)!r} is a file; name a directory.")
-        tensors = {"values": self.train[0], "observed": self.train[1]}
-        if self.validation is not None:
-            held_out = self.validation
-            tensors |= {"held_out_values": held_out[0], "held_out_observed": held_out[1]}
         about = {
-            "graph": self.graph.to_dict(),
-            "domains": [domain.to_dict() for domain in self.domains],
+            "graph": self.structure.graph.to_dict(),
+            "keys": self.structure.keys,
+            "domains": [domain.to_dict() for domain in self.structure.domains],
             "settings": self.settings.to_dict(),
             "seed": self.seed,
         }
-        return Checkpoint(self.folder, stage, fingerprint(about, tensors))
+        return Checkpoint(self.folder, stage, fingerprint(about, self.train, self.validation))
 
     def choosing(self, done: int, epochs: int) -> None:
         """Tells who looks on how far a choice is."""
         if self.watch is not None:
-            self.watch({"epoch": done, "stage": "choosing"}, epochs)
+            self.watch(EpochRecord(epoch=done, stage="choosing"), epochs)
 
     def _maximising(self, done: int, rounds: int) -> None:
         if self.watch is not None:
-            self.watch({"epoch": done, "stage": "settling"}, rounds)
+            self.watch(EpochRecord(epoch=done, stage="maximising"), rounds)
 
 
 @one_thread()
 def fit_model(
-    graph: CausalGraph,
-    domains: Sequence[Domain],
-    train: tuple[Tensor, Tensor],
-    validation: tuple[Tensor, Tensor] | None,
+    structure: Structure,
+    train: RowSource,
+    validation: RowSource | None,
     settings: Settings,
     *,
     seed: int = 0,
@@ -256,98 +248,93 @@ def fit_model(
     """Fits a causal flow to incomplete rows.
 
     Arguments:
-        graph: The causal graph.
-        domains: What the values of each node can be.
-        train: Values (N, d), standardised or codes, and observed (N, d).
-        validation: The same of held-out rows, or None.
-        settings: How the model is shaped and trained.
+        structure: The graph, what the values of each node can be, and which share a mechanism.
+        train: Rows to learn from, standardised or codes.
+        validation: Held-out rows, or None.
+        settings: How the model is shaped, chosen and trained.
         seed: Where randomness starts.
         device: Where networks are trained.
         checkpoint: A directory that lets an interrupted fit go on.
         watch: Called after each epoch.
     """
-    _check_gradient(domains, settings)
-    task = _Task(graph, domains, train, validation, settings, seed, device, checkpoint, watch)
+    _check_gradient(structure, settings)
+    task = _Task(structure, train, validation, settings, seed, device, checkpoint, watch)
     if not settings.train:
         return task.only_line()
-    if not (settings.compare_linear and settings.linear_start):
+    if not (settings.selection.compare and settings.linear_start):
         return _all_networks(task)
     fitted = _nonlinear_means(task)
-    richer_noise = settings.richer_noise and task.many_held_out
+    richer_noise = settings.selection.noise and task.many_held_out
     return _with_richer_noise(task, fitted) if richer_noise else fitted
 
 
 def _all_networks(task: _Task) -> Fitted:
-    """Gives every node a network, unasked."""
+    """Gives every block a network, unasked."""
     line = task.solve(task.train).model if task.settings.linear_start else None
-    forms = tuple(Form(mean=bool(parents)) for parents in task.graph.parents)
+    blocks = range(len(task.structure.blocks))
+    forms = tuple(Form(mean=bool(task.structure.parents_of(block))) for block in blocks)
     model, history = task.train_forms(forms, line, "network")
-    return Fitted(model, history, forms)
+    return Fitted(task.structure, model, history, forms)
 
 
 def _nonlinear_means(task: _Task) -> Fitted:
-    """Gives curves and networks to the nodes that earn one."""
+    """Gives curves and networks to the blocks that earn one."""
     linear = task.only_line()
-    asked, comparison = task.networks(linear.model)
-    curves, networks = task.curves(asked)
+    comparison = task.networks(linear.model)
+    curves, networks = task.curves(linear.model, comparison)
     if not networks and not curves:
         logger.info("no node asks for more than a line: the linear model is used.")
         return replace(linear, comparison=comparison)
     forms = tuple(
-        Form(mean=i in networks, curve=_curve_size(curves.get(i))) for i in range(len(task.graph))
+        Form(mean=b in networks, curve=curves[b].curve_size if b in curves else None)
+        for b in range(len(task.structure.blocks))
     )
     if not networks:
         model = _with_curves(linear.model, curves)
-        history = [{"epoch": task.maximise_monte_carlo(model), "train": task.log_prob(model)}]
-        return Fitted(model, history, forms, comparison)
+        history = [EpochRecord(epoch=task.maximise(model), train=task.log_prob(model))]
+        return Fitted(task.structure, model, history, forms, comparison)
     start = _with_curves(task.solve(task.train, start=linear.model).model, curves)
     model, history = task.train_forms(forms, start, "network")
-    task.maximise_monte_carlo(model)
-    return Fitted(model, history, forms, comparison)
+    task.maximise(model)
+    return Fitted(task.structure, model, history, forms, comparison)
 
 
-def _with_curves(line: StructuralModel, curves: Mapping[int, Gaussian]) -> StructuralModel:
+def _with_curves(line: StructuralModel, curves: Mapping[int, Mechanism]) -> StructuralModel:
     """Returns a linear model with curves in the place of some of its lines."""
-    nodes = range(len(line.graph))
-    return StructuralModel(line.graph, [curves.get(i, line.mechanism(i)) for i in nodes])
+    return line.like([curves.get(b, line.block(b)) for b in range(len(line.blocks))])
 
 
 def _with_richer_noise(task: _Task, fitted: Fitted) -> Fitted:
-    """Gives scales and splines to the nodes that earn them."""
+    """Gives scales and splines to the blocks that earn them."""
     richer = choose_noise(
-        fitted.model, task.domains, task.everything, task.settings, task.seed, task.choosing
+        fitted.model, task.structure, task.everything, task.settings, task.seed, task.choosing
     )
     if not richer:
         return fitted
     forms = tuple(
-        replace(form, scale=richer[i].scale, noise=richer[i].noise) if i in richer else form
-        for i, form in enumerate(fitted.forms)
+        replace(form, scale=richer[b].scale, noise=richer[b].noise) if b in richer else form
+        for b, form in enumerate(fitted.block_forms)
     )
     model, history = task.train_forms(forms, fitted.model, "noise")
     if any(form.scale and not (form.mean or form.noise) for form in forms):
         # in training a scale takes what a mean that is off leaves, and hides it
         model, forms = task.reselect(model, forms)
-        task.maximise_monte_carlo(model)
+        task.maximise(model)
         model, later = task.train_on(model, "scale")
         history = _after(history, later)
-    task.maximise_monte_carlo(model)
-    before = [] if fitted.chosen == "linear" else fitted.history
-    return Fitted(model, _after(before, history), forms, fitted.comparison)
+    task.maximise(model)
+    before = [] if fitted.is_linear else fitted.history
+    return replace(fitted, model=model, history=_after(before, history), block_forms=forms)
 
 
 def _after(before: History, later: History) -> History:
     """Returns one history after another, with its epochs counted on."""
-    return [*before, *({**record, "epoch": record["epoch"] + len(before)} for record in later)]
+    return [*before, *(replace(record, epoch=record.epoch + len(before)) for record in later)]
 
 
-def _curve_size(mechanism: Gaussian | None) -> tuple[int, ...] | None:
-    if mechanism is None or mechanism.mean.curve is None:
-        return None
-    return mechanism.mean.curve.size
-
-
-def _check_gradient(domains: Sequence[Domain], settings: Settings) -> None:
-    if settings.gradient == "pathwise" and any(domain.discrete for domain in domains):
+def _check_gradient(structure: Structure, settings: Settings) -> None:
+    discrete = any(domain.discrete for domain in structure.domains)
+    if settings.training.gradient == "pathwise" and discrete:
         raise InputError(
             f"the preset {settings.preset!r} takes its gradient through the draws, and a draw of "
             f"a discrete column has none; use another preset, or kinds='continuous'."

@@ -1,38 +1,30 @@
 r"""Replicates of a fit: what it might have been, had other rows been drawn.
 
 The sampling error of any answer is its spread over replicates of the fit on weighted rows (the
-Bayesian bootstrap, Rubin 1981): Newton steps where it is made of lines and curves (`sandwich`),
-networks trained together where it is not (`ensemble`). Neither solves an integral again: both use
-a few completions of each row by the fit (`completions`).
+Bayesian bootstrap, Rubin 1981): one Newton step each where it is made of lines and curves
+(`solve.sandwich`), networks trained together where it is not (`train`). Neither solves an integral
+again: both use a few completions of each row by the fit (`completions`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from misscnf.data.domains import Domain
+from misscnf.data.rows import RowSource
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.settings import Settings
-from misscnf.fitting.solve.generalised_linear import fit_line
+from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.sandwich import one_step_replicates
 from misscnf.fitting.threads import one_thread
 from misscnf.fitting.train.ensemble import EpochWatcher, train_ensemble
-from misscnf.mechanisms import Curve
-from misscnf.model import StructuralModel
+from misscnf.mechanisms import Mechanism
+from misscnf.model import StructuralModel, Structure
 
 __all__ = ["bootstrap_weights", "replicate_fit"]
-
-NETWORKS, LINES = 16, 100
-"""How many replicates by default: the interval's t has one degree of freedom fewer."""
-COMPLETIONS_OF_NETWORKS, COMPLETIONS_OF_LINES = 16, 32
-HELD_OUT = 0.1
-STEPS_AN_EPOCH = 8
-"""Half as many as in the fit: a stacked step costs much, however few its rows."""
 
 
 def bootstrap_weights(count: int, rows: int, seed: int) -> Tensor:
@@ -45,9 +37,8 @@ def bootstrap_weights(count: int, rows: int, seed: int) -> Tensor:
 @one_thread()
 def replicate_fit(
     model: StructuralModel,
-    chosen: str,
-    domains: Sequence[Domain],
-    rows: tuple[Tensor, Tensor],
+    structure: Structure,
+    rows: RowSource,
     settings: Settings,
     *,
     seed: int = 0,
@@ -58,37 +49,43 @@ def replicate_fit(
 
     Arguments:
         model: The fit.
-        chosen: "linear", "curve" or "network".
-        domains: What the values of each node can be.
-        rows: Values (N, d) and observed (N, d) of the table of the fit.
+        structure: Its graph, domains and ties.
+        rows: The rows of the fit.
         settings: How the fit was trained.
         seed: Where randomness starts.
-        count: How many; None for 16 with networks, 100 without.
+        count: How many; None for as many as the settings say.
         watch: Called after each epoch, where networks are trained.
     """
-    networks = chosen == "network"
-    count = count or (NETWORKS if networks else LINES)
-    weights = bootstrap_weights(count, len(rows[0]), seed)
-    if not networks:
-        return _one_step(model, rows, weights, seed)
+    replication = settings.replicates
+    solved = _is_solved(model)
+    count = count or (replication.solved if solved else replication.networks)
+    weights = bootstrap_weights(count, len(rows), seed)
+    if solved:
+        return _one_step(model, rows, weights, settings, seed)
     starts: list[StructuralModel | None] = [None] * count
     if settings.linear_start:
-        line = fit_line(model.graph, domains, *rows).model
-        starts = list(_one_step(line, rows, weights, seed))
+        line = fit_linear(structure, rows, settings).model
+        starts = list(_one_step(line, rows, weights, settings, seed))
     models = []
     for replicate, start in enumerate(starts):
         found = _afresh(model, start)
         found.initialise(derive_generator(seed, "replicate", replicate))
         models.append(found.float())
-    generator = derive_generator(seed, "particles")
-    completions = Completions.draw(model, *rows, COMPLETIONS_OF_NETWORKS, generator)
+    generator, effort = derive_generator(seed, "particles"), settings.integration.completions
+    times = replication.completions_of_networks
+    completions = Completions.draw(model, rows, times, generator, effort).to(torch.float32)
     order = torch.randperm(len(completions), generator=derive_generator(seed, "held out"))
-    held_out = int(HELD_OUT * len(order))
+    held_out = int(replication.held_out * len(order))
     split = order[held_out:], order[:held_out]
-    single = completions.to(torch.float32)
-    settings = replace(settings, steps_an_epoch=STEPS_AN_EPOCH)
-    train_ensemble(models, single, split, weights.float(), settings, seed, watch)
+    training = replace(settings.training, steps_an_epoch=replication.steps_an_epoch)
+    settings = replace(settings, training=training)
+    train_ensemble(models, completions, split, weights.float(), settings, seed, watch)
     return [found.double().eval().requires_grad_(requires_grad=False) for found in models]
+
+
+def _is_solved(model: StructuralModel) -> bool:
+    """Says whether the model has nothing that is trained."""
+    return all(model.block(block).solvable for block in range(len(model.blocks)))
 
 
 def _afresh(model: StructuralModel, line: StructuralModel | None) -> StructuralModel:
@@ -96,21 +93,22 @@ def _afresh(model: StructuralModel, line: StructuralModel | None) -> StructuralM
 
     Curves rest on what the fit chose for them, and start where it ended: there is but one maximum.
     """
-    mechanisms = []
-    for i in range(len(model.graph)):
-        mechanism = type(model.mechanism(i))(**model.mechanism(i).spec())
-        if any(isinstance(part, Curve) for part in mechanism.modules()):
-            mechanism.start_from(model.mechanism(i))
+    mechanisms: list[Mechanism] = []
+    for block in range(len(model.blocks)):
+        fitted = model.block(block)
+        mechanisms.append(type(fitted)(**fitted.spec()))
+        if fitted.curve_size is not None:
+            mechanisms[-1].start_from(fitted)
         elif line is not None:
-            mechanism.start_from(line.mechanism(i))
-        mechanisms.append(mechanism)
-    return StructuralModel(model.graph, mechanisms)
+            mechanisms[-1].start_from(line.block(block))
+    return model.like(mechanisms)
 
 
 def _one_step(
-    model: StructuralModel, rows: tuple[Tensor, Tensor], weights: Tensor, seed: int
+    model: StructuralModel, rows: RowSource, weights: Tensor, settings: Settings, seed: int
 ) -> list[StructuralModel]:
     """Returns the lines and curves of each set of weights, (B, N)."""
-    generator = derive_generator(seed, "particles of the line")
-    completions = Completions.draw(model, *rows, COMPLETIONS_OF_LINES, generator)
-    return one_step_replicates(model, completions, weights, seed)
+    generator, effort = derive_generator(seed, "particles of the line"), settings.integration
+    times = settings.replicates.completions_of_solved
+    completions = Completions.draw(model, rows, times, generator, effort.completions)
+    return one_step_replicates(model, completions, weights, seed, settings.replicates)

@@ -1,207 +1,313 @@
-r"""What a fit is told: the shapes of its mechanisms and how to train them. Presets are data.
+r"""What a fit is told: every number that shapes an answer, in groups, with its reason beside it.
 
-`paper` follows the paper's appendix "Causal normalizing flows": affine maps from two hidden layers
-of 64 ReLU units, AdamW at 1e-3, batches of 4096, 1000 epochs, a plateau schedule, 512 independent
-draws averaged jointly, the gradient taken through the draws, the weights of the last epoch. One
-thing differs: each node has a network of its own of these sizes, where the public library deals
-64 units out among all nodes of one masked network.
+A saved model carries its settings, so that it says fully how it was fitted. They are changed by
+name, such as `MissCNF(graph, settings={"selection.z": 2.0})` (`misscnf.options`). Presets are
+data:
 
-`linear` is full-information maximum likelihood. `auto` starts from it, and gives a curve or a
-network to the nodes for which rows that were left out ask.
+`auto` starts from the linear model, and gives a curve, a network or a richer noise to the nodes
+for which rows that were left out ask. `linear` is full-information maximum likelihood. `paper`
+follows the paper's appendix "Causal normalizing flows": affine maps from two hidden layers of 64
+ReLU units, AdamW at 1e-3, batches of 4096, 1000 epochs, a plateau schedule, 512 independent draws
+averaged jointly, the gradient taken through the draws, the weights of the last epoch. One thing
+differs: each node has a network of its own of these sizes, where the public library deals 64 units
+out among all nodes of one masked network.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
-from misscnf.data.domains import CONTINUOUS, Domain
+from misscnf import options
+from misscnf.data.kinds import KindRules
 from misscnf.errors import InputError
-from misscnf.graph import CausalGraph
-from misscnf.inference.integrals import Effort
-from misscnf.inference.likelihood import ALGORITHM_1
-from misscnf.mechanisms import (
-    Affine,
-    Categorical,
-    Count,
-    Gaussian,
-    Mechanism,
-    Ordinal,
-    Parents,
-    Spline,
-)
-from misscnf.model import StructuralModel
+from misscnf.inference.integrals import ALGORITHM_1, Efforts
+from misscnf.mechanisms import Shape
 
-__all__ = ["Settings", "Shape", "PRESETS", "preset_settings"]
+__all__ = ["Settings", "Solving", "Selection", "Training", "Curves", "Replication"]
+__all__ += ["PRESETS", "preset_settings"]
 
 
 @dataclass(frozen=True)
-class Shape:
-    """The mechanism that every node gets, according to what its values can be."""
+class Solving:
+    """Maxima that are solved for: linear models, and lines and curves beside networks."""
 
-    kind: str = "gaussian"
-    """What continuous nodes get: "gaussian", "spline" or "affine"."""
-    hidden: tuple[int, ...] = (64, 64, 64)
-    """Hidden widths of the network of means or logits; none makes them linear."""
-    scale_hidden: tuple[int, ...] | None = None
-    """Hidden widths of the network of scales, and of the spacings of levels; None makes them
-    constant."""
-    activation: str = "silu"
-    """"silu" or "relu"."""
-    curve: tuple[int, ...] | None = None
-    """Centres, products and basis functions of the curve of a continuous node's mean; None for
-    none."""
-
-    def build(self, parents: Parents, domain: Domain = CONTINUOUS) -> Mechanism:
-        """Makes the mechanism of a node.
-
-        Arguments:
-            parents: The domains of its parents, or their number.
-            domain: What its values can be.
-        """
-        hidden, activation = self.hidden, self.activation
-        if domain.kind in ("binary", "ordinal"):
-            return Ordinal(parents, domain.levels or 2, hidden, self.scale_hidden, activation)
-        if domain.kind == "categorical":
-            return Categorical(parents, domain.levels or 2, hidden, activation)
-        if domain.kind == "count":
-            return Count(parents, hidden, activation=activation)
-        if self.kind == "affine":
-            return Affine(parents, self.hidden, self.activation)
-        if self.kind == "spline":
-            return Spline(
-                parents,
-                self.hidden,
-                self.scale_hidden,
-                activation=self.activation,
-                mean_curve=self.curve,
-            )
-        return Gaussian(parents, self.hidden, self.scale_hidden, self.activation, self.curve)
-
-    def build_model(self, graph: CausalGraph, domains: Sequence[Domain]) -> StructuralModel:
-        """Makes a model with a mechanism of this shape for every node."""
-        mechanisms = [
-            self.build([domains[j] for j in parents], domain)
-            for parents, domain in zip(graph.parents, domains, strict=True)
-        ]
-        return StructuralModel(graph, mechanisms)
+    unseen_slope: float = 0.3
+    """Where the rows give no slope to start from; zero could be a saddle."""
+    whitening_completions: int = 16
+    """Completions of a row behind the coordinates in which the generalised linear fit searches."""
+    whitening_rows: int = 20_000
+    """Rows behind these coordinates; longer tables are stood for by some of theirs."""
+    least_information: float = 1e-3
+    """Of the largest eigenvalue of the information: a flatter direction is not stretched more."""
+    completions: int = 32
+    """Completions of a row for Monte-Carlo maximum likelihood."""
+    most_completed: int = 2_000_000
+    """Completed rows in all; two of a row at least, if it hides anything."""
+    most_rounds: int = 10
+    """Rounds of completing and maximising; what has not come to rest by then is not identified."""
+    shared_rounds: int = 3
+    """Last rounds, which share the noise of their completions."""
+    most_noise: float = 8.0
+    """A round that gains less than so many times the expected noise may have gained nothing."""
+    newton_steps: int = 10
+    """Steps of the simplified Newton iteration."""
+    newton_tolerance: float = 0.01
+    """Nats in the whole table: a Newton step that gains less is the last."""
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How a model is shaped and trained."""
+class Selection:
+    """Which form of a mechanism each node earns on rows that were left out."""
 
-    preset: str = "auto"
-    """The name of the preset that these settings come from."""
-    shape: Shape = field(default_factory=Shape)
-    """The kind of mechanism that every node gets."""
-    train: bool = True
-    """Whether networks are trained; the preset `linear` only solves."""
-    linear_start: bool = True
-    """Whether to start from the maximum-likelihood linear model."""
-    compare_linear: bool = True
-    """Whether nodes stay linear unless rows that were left out favour a network."""
+    compare: bool = True
+    """Whether nodes stay linear unless rows that were left out favour more."""
     curves: bool = True
-    """Whether a mean may be a curve as stiff as the evidence asks, between line and network; never
-    where the shape asks for another kind of mechanism than "gaussian"."""
-    richer_noise: bool = True
+    """Whether a mean may be a curve, between line and network; never where the shape asks for
+    another kind of mechanism than "gaussian"."""
+    noise: bool = True
     """Whether nodes whose noise is odd may earn a network of the scale and a spline."""
+    z: float = 1.5
+    """Standard errors of the elpd difference by which a mean that both a network and a curve ask
+    for must beat the line."""
+    z_alone: float = 2.5
+    """The same for one that only one of the two asks for: two that try have twice the luck."""
+    z_noise: float = 2.5
+    """The same for the noise: of three richer noises one wins by luck more often, and trains
+    everything once more."""
+    noise_p_value: float = 1e-3
+    """How unlikely the noise of a node must be to ask for a richer one; a false alarm costs time
+    only."""
+    farthest: float = 3.0
+    """Standard deviations of a parent: farther out, it moves the tested scale no more."""
+    fewest_held_out: int = 20
+    """With fewer held-out rows nobody can tell when a network has been trained enough: lines and
+    curves are all there is."""
+    fewest_complete: int = 30
+    """Rows that show a family whole, below which a curve has too little to go by."""
+    many_complete: int = 1000
+    """Rows that show a family whole, from which on a curve and a network see the same things."""
+    least_share: float = 0.25
+    """Of the rows that show a node, those that show its family: where they are fewer, most of what
+    the table knows of the node lies in the others."""
+    completions: int = 8
+    """Completions of a row."""
+    most_rows: int = 50_000
+    """Longer tables are judged by some of their rows."""
+    most_cells: int = 20_000_000
+    """Of all completions, likewise."""
+    folds: int = 5
+    """Parts of the rows that are left out in turn."""
+    folds_of_many: int = 3
+    """The same where rows are many: three say as much then, and cost less."""
+    few_rows: int = 10_000
+    """Up to so many rows, `folds`."""
+    steps: int = 320
+    """Steps of training in a comparison: enough to tell a nonlinear mean from a line."""
+    noise_steps: int = 120
+    """Steps in a comparison of noise: the law of one number is learned sooner."""
+    comparison_batch: int = 1024
+    """Rows in a step of a comparison."""
+    hidden: tuple[int, ...] = (32, 32, 32)
+    """Hidden widths of the networks that are compared; those that are kept may be larger."""
+    scale_hidden: tuple[int, ...] = (32, 32)
+    """Hidden widths of networks of the scale."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """How networks are trained."""
+
     epochs: int = 40
     """Passes over the training rows that follow the likelihood of all that is seen."""
     complete_family_share: float = 0.5
     """So many times as many passes before them, which learn from the families that rows show whole
-    and cost no integral; nodes whose family fewer rows than `loop.FEWEST_SHOWN` show wait."""
+    and cost no integral."""
+    fewest_complete: int = 1000
+    """A family that fewer rows show whole waits for the likelihood: a network follows a few
+    hundred rows wherever they lead, and the likelihood does not bring it back."""
+    noise_share: float = 0.5
+    """Of the epochs, for the training with richer noise, which starts close to its end."""
+    scale_share: float = 0.25
+    """The same once the means beside a network of the scale have moved."""
     batch: int = 512
     """Rows in a step; fewer where the table is short, so that an epoch has several steps."""
+    least_batch: int = 64
+    """No fewer, but for shorter tables."""
     steps_an_epoch: int = 16
-    """At least so many steps in an epoch, as far as batches of 64 rows allow."""
+    """At least so many steps in an epoch, as far as `least_batch` allows."""
     learning_rate: float = 1e-2
     """The rate, or the peak of the one-cycle schedule."""
-    schedule: str = "one-cycle"
-    """"one-cycle" or "plateau"."""
+    schedule: Literal["one-cycle", "plateau"] = "one-cycle"
+    """A curve known in advance, or a rate that falls when held-out rows gain no more."""
+    warm_up: float = 0.15
+    """Of all steps, in which the one-cycle schedule rises."""
     averaging: float | None = 0.99
     """Exponential averaging of the weights, per step; None for none."""
     keep_best: bool = True
-    """Whether the best epoch by held-out likelihood may be kept, instead of the last; it must
-    beat the last by `loop.ERRORS_TO_BEAT` standard errors."""
+    """Whether the best epoch by held-out likelihood may be kept, instead of the last."""
+    z_best: float = 3.0
+    """Standard errors by which it must beat the last: the best of sixty epochs lies up to two
+    above it by luck alone."""
     patience: int | None = None
     """Epochs without a better held-out likelihood before training stops; None never stops."""
-    gradient: str = "fisher"
-    """"fisher", or "pathwise" through the draws as in the paper."""
+    gradient: Literal["fisher", "pathwise"] = "fisher"
+    """Fisher's identity, or through the draws as in the paper."""
     completions: int = 2
     """Posterior draws of a row that are differentiated by the Fisher gradient."""
-    effort: Effort = field(default_factory=Effort)
-    """How hard a step works on what is hidden."""
-    validation_effort: Effort = field(default_factory=lambda: Effort(draws=128))
-    """How hard the evaluation after each epoch works."""
-    joint: bool = False
-    """Whether all that is hidden in a row is averaged jointly, as Algorithm 1 prints it."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns a JSON-friendly form."""
-        return asdict(self)
-
-    @staticmethod
-    def from_dict(data: dict[str, Any]) -> Settings:
-        """Reads what `to_dict` wrote."""
-        shape = data["shape"]
-        scale_hidden, curve = shape["scale_hidden"], shape.get("curve")
-        return Settings(
-            **{
-                **data,
-                "shape": Shape(
-                    **{
-                        **shape,
-                        "hidden": tuple(shape["hidden"]),
-                        "scale_hidden": None if scale_hidden is None else tuple(scale_hidden),
-                        "curve": None if curve is None else tuple(curve),
-                    }
-                ),
-                "effort": Effort(**data["effort"]),
-                "validation_effort": Effort(**data["validation_effort"]),
-            }
-        )
 
     def batch_for(self, rows: int) -> int:
         """Returns the rows of a step for a table of so many rows."""
-        return max(1, min(self.batch, max(64, rows // self.steps_an_epoch), rows))
+        few = max(self.least_batch, rows // self.steps_an_epoch)
+        return max(1, min(self.batch, few, rows))
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Curves: Gaussian processes whose prior the evidence chooses, seen through few functions.
+
+    Lengths are in standard deviations of a feature.
+    """
+
+    amplitude: float = 0.4
+    """Where the search for the amplitude starts, and its prior is centred."""
+    length_scale: float = 3.0
+    """The same for length scales."""
+    curvature: float = 0.4
+    """The same for the weights of products."""
+    noise: float = 0.4
+    """The same for the noise."""
+    prior_spread: float = 1.5
+    """Deviation of the logarithms of all four around these, before rows are seen."""
+    line_spread: float = 3.0
+    """Deviation of the weights of the line, while the evidence is compared."""
+    wide: float = 2.0
+    """A length scale that needs no further evidence."""
+    worth: float = 5.0
+    """Nats that narrower ones have to gain: the evidence has a second, wiggly maximum now and
+    then, hardly higher than the smooth one."""
+    narrowest: float = 0.5
+    """What needs a shorter length scale is a network's business."""
+    most_centres: int = 64
+    """What needs more centres likewise."""
+    most_products: int = 6
+    """Features; of more, products are too many."""
+    evidence_rows: int = 3000
+    """Rows that choose the prior; the curve itself is fitted to all."""
+    evidence_centres: int = 128
+    """Centres that stand for these rows."""
+    evidence_steps: int = 60
+    """Steps of the search for the prior."""
+    least_information: float = 0.05
+    """Basis functions of which all rows together know less, against 1 of the prior, are left
+    out."""
+    beyond: int = 10
+    """Rows on either side that do not say how a curve turns, only where it goes; half a percent of
+    fewer than 2,000."""
+    lead: float = 0.25
+    """Length scales by which a curve still turns when rows come to an end."""
+
+
+@dataclass(frozen=True)
+class Replication:
+    """Replicates of a fit, from which intervals come."""
+
+    networks: int = 16
+    """How many where there are networks; the interval's t has one degree of freedom fewer."""
+    solved: int = 100
+    """How many where there are lines and curves only."""
+    completions_of_networks: int = 16
+    """Completions of a row behind replicates of networks."""
+    completions_of_solved: int = 32
+    """Completions of a row behind replicates of lines and curves."""
+    held_out: float = 0.1
+    """The share of rows that choose the epoch of a replicate."""
+    units: int = 10_000
+    """Units by which a replicate answers: they are those of the fit, so that few show the
+    spread."""
+    fewest: int = 5
+    """Replicates that an interval needs."""
+    fewest_in_group: int = 1000
+    """Units of a group below which its answer has a note."""
+    steps_an_epoch: int = 8
+    """Half as many as in the fit: a stacked step costs much, however few its rows."""
+    prior_spread: float = 10.0
+    """Deviation of a normal prior around the fit, so wide that it only bounds what the table says
+    nothing of."""
+    least_information: float = 1e-3
+    """Information a row on a parameter at an end of its range, below which it stays there."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How columns are read, and a model is shaped, chosen, solved, trained and replicated."""
+
+    preset: str = "auto"
+    """The name of the preset that these settings come from."""
+    kinds: KindRules = field(default_factory=KindRules)
+    shape: Shape = field(default_factory=Shape)
+    """The mechanism that a node with a network gets."""
+    train: bool = True
+    """Whether anything beyond the linear model is asked for."""
+    linear_start: bool = True
+    """Whether to start from the maximum-likelihood linear model."""
+    integration: Efforts = field(default_factory=Efforts)
+    solving: Solving = field(default_factory=Solving)
+    selection: Selection = field(default_factory=Selection)
+    training: Training = field(default_factory=Training)
+    curves: Curves = field(default_factory=Curves)
+    replicates: Replication = field(default_factory=Replication)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns a JSON-friendly form."""
+        return options.to_dict(self)
+
+    @staticmethod
+    def from_dict(data: Mapping[str, object]) -> Settings:
+        """Reads what `to_dict` wrote."""
+        return options.from_dict(Settings, data)
 
 
 PRESETS: dict[str, Settings] = {
     "auto": Settings(),
-    "linear": Settings(preset="linear", shape=Shape(hidden=()), train=False, compare_linear=False),
+    "linear": Settings(
+        preset="linear", shape=Shape(hidden=()), train=False, selection=Selection(compare=False)
+    ),
     "paper": Settings(
         preset="paper",
         shape=Shape(kind="affine", hidden=(64, 64), activation="relu"),
         linear_start=False,
-        compare_linear=False,
-        epochs=1000,
-        complete_family_share=0.0,
-        batch=4096,
-        steps_an_epoch=1,
-        learning_rate=1e-3,
-        schedule="plateau",
-        averaging=None,
-        keep_best=False,
-        gradient="pathwise",
-        effort=ALGORITHM_1,
-        validation_effort=ALGORITHM_1,
-        joint=True,
+        selection=Selection(compare=False),
+        training=Training(
+            epochs=1000,
+            complete_family_share=0.0,
+            batch=4096,
+            steps_an_epoch=1,
+            learning_rate=1e-3,
+            schedule="plateau",
+            averaging=None,
+            keep_best=False,
+            gradient="pathwise",
+        ),
+        integration=Efforts(training=ALGORITHM_1, validation=ALGORITHM_1, joint=True),
     ),
 }
 """The presets by name."""
 
 
-def preset_settings(preset: str | Settings, **changes: object) -> Settings:
-    """Returns the settings of a preset, with some of them changed."""
+def preset_settings(
+    preset: str | Settings, changes: Mapping[str, object] | None = None
+) -> Settings:
+    """Returns the settings of a preset, with some of them changed by name.
+
+    Arguments:
+        preset: Its name, or settings.
+        changes: Such as `{"selection.z": 2.0, "epochs": 20}`.
+    """
     if isinstance(preset, str):
         if preset not in PRESETS:
             known = ", ".join(PRESETS)
             raise InputError(f"there is no preset {preset!r}; choose one of {known}.")
         preset = PRESETS[preset]
-    unknown = sorted(set(changes) - set(preset.to_dict()))
-    if unknown:
-        known = ", ".join(preset.to_dict())
-        raise InputError(f"there is no setting {unknown[0]!r}; the settings are {known}.")
-    return replace(preset, **changes)  # type: ignore[arg-type]
+    return options.change(replace(preset), changes or {})

@@ -1,7 +1,8 @@
 r"""B sets of parameters of one structural model, stacked: evaluated, and moved, together.
 
 An optimiser that works element by element does not mix them, so that B fits cost little more than
-one wherever tensors are small.
+one wherever tensors are small. Parameters belong to blocks: what several nodes share is stacked
+once, and each of these nodes is evaluated with it.
 """
 
 from __future__ import annotations
@@ -10,33 +11,32 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from misscnf.fitting.completions import LogFactor, LogProb
-from misscnf.mechanisms import Curve
 from misscnf.model import StructuralModel
 
-__all__ = ["Ensemble", "Parameters"]
+__all__ = ["Ensemble", "Parameters", "Prior"]
 
 Parameters = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
-class _Prior:
-    """The prior of the weights of one node's curve, in all replicates."""
+class Prior:
+    """The normal prior of one parameter of a block, in all replicates."""
 
-    node: int
+    block: int
     name: str
-    prior_precision: Tensor
-    """(basis functions,)"""
+    precision: Tensor
+    """of the parameter's shape"""
     centre: Tensor
-    """(B, outputs, basis functions)"""
+    """the same for each of B replicates"""
 
-    def log_prob(self, parameters: list[Parameters]) -> Tensor:
-        """Returns the log-densities of the weights, up to constants, added up, ()."""
-        away = parameters[self.node][self.name] - self.centre
-        return -0.5 * (self.prior_precision * away.square()).sum()
+    def log_prob(self, parameters: Sequence[Parameters]) -> Tensor:
+        """Returns the log-densities of all replicates, up to constants, added up, ()."""
+        away = parameters[self.block][self.name] - self.centre
+        return -0.5 * (self.precision * away.square()).sum()
 
 
 class Ensemble:
@@ -44,57 +44,56 @@ class Ensemble:
 
     Arguments:
         models: The B models, of the same shape.
-        nodes: The nodes that are evaluated; None for all.
+        blocks: The blocks whose parameters are stacked; None for all. The nodes of others are as
+            the fit has them.
     """
 
     def __init__(
-        self, models: Sequence[StructuralModel], nodes: Collection[int] | None = None
+        self, models: Sequence[StructuralModel], blocks: Collection[int] | None = None
     ) -> None:
-        self.size = len(models)
+        self.size, self.block_of = len(models), models[0].block_of
         self.shells: list[LogProb] = []
         self.parameters: list[Parameters] = []
-        """Of each node, by name, with the replicates along the first axis."""
-        for node in range(len(models[0].graph)):
-            shells = [LogProb(model.mechanism(node)) for model in models]
+        """Of each block, by name, with the replicates along the first axis."""
+        for block in range(len(models[0].blocks)):
+            shells = [LogProb(model.block(block)) for model in models]
             stacked: Parameters = {}
-            if nodes is None or node in nodes:
+            if blocks is None or block in blocks:
                 stacked, _ = stack_module_state(shells)
             self.shells.append(shells[0])
-            self.parameters.append(
-                {name: tensor.detach().requires_grad_() for name, tensor in stacked.items()}
-            )
+            leaves: Parameters = {at: nn.Parameter(part.detach()) for at, part in stacked.items()}
+            self.parameters.append(leaves)
 
-    def priors(self) -> list[_Prior]:
-        """Returns the priors of all curves, around zero."""
-        found = []
-        for node, (shell, stacked) in enumerate(zip(self.shells, self.parameters, strict=True)):
-            for path, part in shell.named_modules():
-                name = f"{path}.weight"
-                if isinstance(part, Curve) and name in stacked:
-                    centre = torch.zeros_like(stacked[name], requires_grad=False)
-                    found.append(_Prior(node, name, part.prior_precision, centre))
-        return found
+    def priors(self) -> list[Prior]:
+        """Returns the priors of all parameters that have one, around zero."""
+        return [
+            Prior(block, f"mechanism.{name}", tau, tau.new_zeros(self.size, *tau.shape))
+            for block, shell in enumerate(self.shells)
+            if self.parameters[block]
+            for name, tau in shell.mechanism.prior_precision().items()
+        ]
 
-    def log_factor(self, parameters: list[Parameters]) -> LogFactor:
-        """Returns log φ as a function of node, own values and parents, for all replicates."""
+    def log_factor(self, parameters: Sequence[Parameters]) -> LogFactor:
+        """Returns log φ for all replicates, by the parameters of each block."""
 
         def evaluate(node: int, own: Tensor, parents: Tensor) -> Tensor | None:
-            if not parameters[node]:
+            block = self.block_of[node]
+            if not parameters[block]:
                 return None
 
             def one(mine: Parameters) -> Tensor:
-                found: Tensor = functional_call(self.shells[node], mine, (own, parents))
+                found: Tensor = functional_call(self.shells[block], mine, (own, parents))
                 return found
 
-            return vmap(one)(parameters[node])
+            return vmap(one)(parameters[block])
 
         return evaluate
 
-    def write(self, parameters: list[Parameters], models: Sequence[StructuralModel]) -> None:
+    @torch.no_grad()
+    def write(self, parameters: Sequence[Parameters], models: Sequence[StructuralModel]) -> None:
         """Writes each replicate's parameters into a model of its own."""
-        with torch.no_grad():
-            for node, stacked in enumerate(parameters):
-                for replicate, model in enumerate(models):
-                    shell = LogProb(model.mechanism(node))
-                    for name, tensor in stacked.items():
-                        shell.get_parameter(name).copy_(tensor[replicate])
+        for block, stacked in enumerate(parameters):
+            for replicate, model in enumerate(models):
+                shell = LogProb(model.block(block))
+                for name, tensor in stacked.items():
+                    shell.get_parameter(name).copy_(tensor[replicate])

@@ -15,9 +15,10 @@ adjacency table, a text, a file) is read by `CausalGraph.read` and checked in on
 from __future__ import annotations
 
 import difflib
-import heapq
+import itertools
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Number
@@ -28,14 +29,12 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 
-from misscnf.errors import InputError
+from misscnf.errors import InputError, naming
 from misscnf.graph import readers
 
 __all__ = ["CausalGraph", "GraphLike"]
 
 Edge: TypeAlias = tuple[str, str]
-
-_EDGES_SHOWN = 12
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,16 +69,24 @@ class CausalGraph:
         """
         listed = _checked_nodes(nodes)
         pairs = [_checked_edge(edge) for edge in _in_fixed_order(edges)]
-        appearance = dict.fromkeys([*listed, *(name for pair in pairs for name in pair)])
-        if not appearance:
+        names = list(dict.fromkeys([*listed, *(name for pair in pairs for name in pair)]))
+        if not names:
             raise InputError("the graph is empty; give at least one node.")
-        causes: dict[str, set[str]] = {name: set() for name in appearance}
+        number = {name: i for i, name in enumerate(names)}
+        causes: list[set[int]] = [set() for _ in names]
         for cause, effect in pairs:
-            causes[effect].add(cause)
-        ordered = _topological_order(causes)
-        position = {name: i for i, name in enumerate(ordered)}
-        parents = tuple(tuple(sorted(position[p] for p in causes[name])) for name in ordered)
-        return cls(nodes=ordered, parents=parents)
+            causes[number[effect]].add(number[cause])
+        try:
+            order = topological_order(causes)
+        except nx.NetworkXUnfeasible:
+            cycle = " → ".join(names[i] for i in _find_cycle(causes))
+            raise InputError(
+                f"the graph has the cycle {cycle}, and a causal graph has none; remove or turn "
+                "round one of these edges."
+            ) from None
+        position = {i: place for place, i in enumerate(order)}
+        parents = tuple(tuple(sorted(position[p] for p in causes[i])) for i in order)
+        return cls(nodes=tuple(names[i] for i in order), parents=parents)
 
     @classmethod
     def read(cls, source: GraphLike) -> CausalGraph:
@@ -129,8 +136,8 @@ class CausalGraph:
         in_edges = {name for edge in self.edges for name in edge}
         parts = [f"{cause} → {effect}" for cause, effect in self.edges]
         parts += [name for name in self.nodes if name not in in_edges]
-        if len(parts) > _EDGES_SHOWN:
-            parts = [*parts[:_EDGES_SHOWN], "…"]
+        if len(parts) > 12:
+            parts = [*parts[:12], "…"]
         return f"CausalGraph({len(self)} node{'s' * (len(self) > 1)}: {'; '.join(parts)})"
 
     def index(self, name: str) -> int:
@@ -138,7 +145,9 @@ class CausalGraph:
         if name in self._positions:
             return self._positions[name]
         close = difflib.get_close_matches(str(name), self.nodes)
-        hint = f"did you mean {' or '.join(map(repr, close))}?" if close else _known(self.nodes)
+        hint = f"did you mean {' or '.join(map(repr, close))}?"
+        if not close:
+            hint = f"its nodes are {', '.join(self.nodes[:12])}{', …' * (len(self) > 12)}."
         raise InputError(f"the graph has no node {name!r}; {hint}")
 
     def parents_of(self, name: str) -> tuple[str, ...]:
@@ -149,9 +158,8 @@ class CausalGraph:
     def children(self) -> tuple[tuple[int, ...], ...]:
         """For each node the positions of its direct effects, ascending."""
         effects: list[list[int]] = [[] for _ in self.nodes]
-        for child, parents in enumerate(self.parents):
-            for parent in parents:
-                effects[parent].append(child)
+        for child, parent in ((i, p) for i, parents in enumerate(self.parents) for p in parents):
+            effects[parent].append(child)
         return tuple(map(tuple, effects))
 
     @property
@@ -203,12 +211,12 @@ class CausalGraph:
 
     def _checked_indices(self, indices: Iterable[int]) -> set[int]:
         given = list(indices)
-        for i in given:
-            if i not in range(len(self)):
-                raise InputError(
-                    f"{i!r} is not a position in a graph of {len(self)} nodes; graph.index(name) "
-                    "gives the position of a node."
-                )
+        outside = [i for i in given if i not in range(len(self))]
+        if outside:
+            raise InputError(
+                f"{outside[0]!r} is not a position in a graph of {len(self)} nodes; "
+                "graph.index(name) gives the position of a node."
+            )
         return {int(i) for i in given}
 
 
@@ -224,39 +232,27 @@ GraphLike: TypeAlias = (
 """Everything that `CausalGraph.read` accepts."""
 
 
-def _topological_order(causes: Mapping[str, set[str]]) -> tuple[str, ...]:
-    """Kahn's algorithm, always taking the earliest named of the nodes whose causes are placed."""
-    names = list(causes)
-    effects: dict[str, list[int]] = {name: [] for name in names}
-    for i, name in enumerate(names):
-        for cause in causes[name]:
-            effects[cause].append(i)
-    waiting = [len(causes[name]) for name in names]
-    ready = [i for i, count in enumerate(waiting) if count == 0]
-    placed: list[str] = []
-    while ready:
-        placed.append(names[heapq.heappop(ready)])
-        for i in effects[placed[-1]]:
-            waiting[i] -= 1
-            if waiting[i] == 0:
-                heapq.heappush(ready, i)
-    if len(placed) < len(names):
-        stuck = {name: causes[name] for i, name in enumerate(names) if waiting[i]}
-        cycle = _find_cycle(stuck)
-        raise InputError(
-            f"the graph has the cycle {' → '.join(cycle)}, and a causal graph has none; "
-            "remove or turn round one of these edges."
-        )
-    return tuple(placed)
+def topological_order(parents: Sequence[Collection[int]]) -> list[int]:
+    """Returns positions so that each comes after its parents, the earliest first where it may.
+
+    Raises:
+        networkx.NetworkXUnfeasible: If there is a cycle.
+    """
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(len(parents)))
+    graph.add_edges_from((j, i) for i, causes in enumerate(parents) for j in causes)
+    return list(nx.lexicographical_topological_sort(graph))
 
 
-def _find_cycle(causes: Mapping[str, set[str]]) -> list[str]:
-    """Walks from effect to cause among nodes that all still wait for one, until a node recurs."""
-    walk = [next(iter(causes))]
+def _find_cycle(parents: Sequence[Collection[int]]) -> list[int]:
+    """Walks from effect to cause among nodes that wait for one another, until a node recurs."""
+    waiting = set(range(len(parents)))
+    while free := {i for i in waiting if waiting.isdisjoint(parents[i])}:
+        waiting -= free
+    walk = [min(waiting)]
     while walk[-1] not in walk[:-1]:
-        walk.append(next(name for name in causes if name in causes[walk[-1]]))
-    cycle = walk[walk.index(walk[-1]) :]
-    return cycle[::-1]
+        walk.append(min(waiting.intersection(parents[walk[-1]])))
+    return walk[walk.index(walk[-1]) :][::-1]
 
 
 def _in_fixed_order(items: Iterable[Any]) -> list[Any]:
@@ -284,10 +280,8 @@ def _checked_nodes(nodes: Iterable[str]) -> list[str]:
 
 
 def _checked_edge(edge: Any) -> Edge:  # noqa: ANN401 - anything may come in, that is the check
-    if isinstance(edge, str | Mapping | set | frozenset) or not isinstance(edge, Iterable):
-        pair: tuple[Any, ...] = ()
-    else:
-        pair = tuple(edge)
+    odd = isinstance(edge, str | Mapping | set | frozenset) or not isinstance(edge, Iterable)
+    pair = () if odd else tuple(edge)
     if len(pair) != 2:
         raise InputError(f"the edge {edge!r} is not a pair (cause, effect) of two names.")
     cause, effect = _checked_name(pair[0]), _checked_name(pair[1])
@@ -299,11 +293,9 @@ def _checked_edge(edge: Any) -> Edge:  # noqa: ANN401 - anything may come in, th
 
 
 def _refuse_duplicates(names: Sequence[object], where: str) -> None:
-    seen: set[object] = set()
-    for name in names:
-        if name in seen:
-            raise InputError(f"the name {name!r} appears twice {where}; names must be unique.")
-        seen.add(name)
+    again = [name for name, count in Counter(names).items() if count > 1]
+    if again:
+        raise InputError(f"the name {again[0]!r} appears twice {where}; names must be unique.")
 
 
 def _read_path_or_text(source: str | os.PathLike[str]) -> tuple[list[str], list[Edge]]:
@@ -314,14 +306,15 @@ def _read_path_or_text(source: str | os.PathLike[str]) -> tuple[list[str], list[
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InputError(
-            f"file not found: {str(path)!r}; give the path of a graph file, or the graph as text."
+            f"file not found: {str(path)!r}; give the path of a graph file, or the graph as text.",
+            about=str(path),
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"the graph file {str(path)!r} cannot be read: {error}.") from error
-    try:
+        raise InputError(
+            f"the graph file {str(path)!r} cannot be read: {error}.", about=str(path)
+        ) from error
+    with naming(str(path)):
         return readers.read_text(text, path.suffix.lower())
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def _read_networkx(graph: nx.Graph) -> tuple[list[Any], list[Edge]]:
@@ -355,13 +348,10 @@ def _read_adjacency(table: pd.DataFrame) -> tuple[list[Any], list[Edge]]:
             f"an adjacency table has the same names in its index and its columns, and {only!r} is "
             "in one only; for a table of pairs, give table.itertuples(index=False)."
         )
-    entries = table.to_numpy(dtype=object)
-    edges = []
-    for row, values in zip(rows, entries, strict=True):
-        for column, value in zip(columns, values, strict=True):
-            if _is_edge(value, row, column):
-                edges.append((row, column))
-    return columns, edges
+    cells = zip(
+        itertools.product(rows, columns), table.to_numpy(dtype=object).ravel(), strict=True
+    )
+    return columns, [edge for edge, entry in cells if _is_edge(entry, *edge)]
 
 
 def _is_edge(entry: Any, row: object, column: object) -> bool:  # noqa: ANN401 - a table's cell
@@ -371,8 +361,3 @@ def _is_edge(entry: Any, row: object, column: object) -> bool:  # noqa: ANN401 -
             f"from {row!r} to {column!r} and 0 for none."
         )
     return bool(entry != 0)
-
-
-def _known(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_EDGES_SHOWN]) + (", …" if len(names) > _EDGES_SHOWN else "")
-    return f"its nodes are {shown}."

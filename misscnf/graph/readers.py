@@ -27,6 +27,7 @@ import itertools
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -355,12 +356,10 @@ def _read_json(text: str) -> Parsed:
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Makes a JSON object of its pairs; json itself would silently keep the last of a name."""
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise InputError(f"the name {name!r} appears twice; list all its parents at once.")
-        found[name] = value
-    return found
+    again = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
+    if again:
+        raise InputError(f"the name {again[0]!r} appears twice; list all its parents at once.")
+    return dict(pairs)
 
 
 def _read_csv(text: str) -> Parsed:

@@ -1,10 +1,11 @@
 """What the holes of a table leave identified, before any fit: `check` makes a `Report`.
 
-columns, patterns, families      what is there
-chance, scan, regions, corners, covering      where families are not seen
-loss, little, structural_holes      how values are lost
-independences, consequences      the graph, and what leans on it
-words, tables, curves, pictures, summary, report      how it is told
+checking, settings      the check itself, and every number that shapes it
+columns, families       what is there: columns, patterns of holes, families seen whole
+scan, regions           where families are not seen: along a column, and of two together
+loss, little            how values are lost, and whether they exist at all
+independences, consequences    the graph against the rows, and which questions lean on a gap
+report, words, pictures        how it is told: tables, sentences, a figure
 """
 
 from misscnf.identification.checking import check

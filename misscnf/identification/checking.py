@@ -6,56 +6,57 @@ file of its name.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-from misscnf.data.files import read_table
-from misscnf.data.kind_requests import Kinds
-from misscnf.data.table import IncompleteTable
+from misscnf.data.kinds import Kinds
+from misscnf.data.table import IncompleteTable, Table
 from misscnf.errors import InputError
 from misscnf.graph import CausalGraph, GraphLike
-from misscnf.identification.chance import fewest_rows
 from misscnf.identification.columns import Column, read_columns
 from misscnf.identification.consequences import leaning, needed_for_effect
-from misscnf.identification.covering import thinnest_region, unrevealed_regions
-from misscnf.identification.curves import MOST_CURVES, Curve, coverage_curve
-from misscnf.identification.families import whole_families
+from misscnf.identification.families import find_patterns, usage_table, whole_families
 from misscnf.identification.independences import find_contradictions
-from misscnf.identification.little import LittleTest, little_test
-from misscnf.identification.loss import explain_holes
-from misscnf.identification.patterns import find_patterns, usage_table
-from misscnf.identification.regions import Region, Rules, Search, sort_columns
-from misscnf.identification.report import Report, StructuralHole
-from misscnf.identification.scan import Axis
-from misscnf.identification.structural_holes import find_structural_holes
-from misscnf.identification.tables import node_table, region_table
+from misscnf.identification.little import little_test
+from misscnf.identification.loss import explain_holes, find_structural_holes
+from misscnf.identification.pictures import Curve, coverage_curve
+from misscnf.identification.regions import Region, Search, thinnest_region, unrevealed_regions
+from misscnf.identification.report import Report, StructuralHole, node_table, region_table
+from misscnf.identification.scan import Axis, fewest_rows
+from misscnf.identification.settings import CheckSettings, Telling, read_settings
 from misscnf.identification.words import percent, where
+from misscnf.options import change
 
 __all__ = ["check"]
 
 
 def check(
-    df: pd.DataFrame | str | os.PathLike[str],
+    df: Table,
     graph: GraphLike,
     effect: tuple[str, str] | None = None,
     *,
     kinds: Kinds = None,
-    chance: float = 0.02,
-    share: float = 0.02,
+    chance: float | None = None,
+    share: float | None = None,
+    settings: CheckSettings | Mapping[str, object] | None = None,
 ) -> Report:
     """Reports what the holes of a table leave identified, before any fit.
 
     Arguments:
-        df: A DataFrame, or the path of a CSV or Parquet file; NaN where a value is unknown.
-            Columns outside the graph are used too, to say where families are not seen.
+        df: A DataFrame, NaN where a value is unknown, the path of a CSV or Parquet file, or an
+            `IncompleteTable`. Columns outside the graph are used too, to say where families are
+            not seen.
         graph: The causal graph, in any form that `CausalGraph.read` takes.
         effect: (treatment, outcome), to report only the families that this effect needs.
         kinds: Kinds of columns, as `MissCNF` takes them.
-        chance: A family counts as unseen where the chance to see it whole is below this.
-        share: Regions with a smaller share of the rows are left alone.
+        chance: A family counts as unseen where the chance to see it whole is below this; short for
+            the setting "regions.chance", 0.02 by default.
+        share: Regions with a smaller share of the rows are left alone; short for "regions.share",
+            0.02 by default.
+        settings: `CheckSettings`, or changes to them by name, such as
+            `{"independences.level": 0.01}`.
 
     Raises:
         InputError: If the table, the graph or the effect cannot be used.
@@ -70,49 +71,58 @@ def check(
         y with its parent t: never seen together where t is above 1
     """
     graph = CausalGraph.read(graph)
-    rules = Rules(chance=_fraction("chance", chance), share=_fraction("share", share))
+    short = {"regions.chance": chance, "regions.share": share}
+    given = {name: _share(name, value) for name, value in short.items() if value is not None}
+    chosen = change(read_settings(settings), given)
     asked, needed = _needed(graph, effect)
-    frame = read_table(df)
-    table = IncompleteTable.read(frame, graph.nodes, kinds=kinds)
-    columns = read_columns(frame, table)
+    table = IncompleteTable.read(df, graph.nodes, kinds=kinds)
+    columns = read_columns(table, chosen.most_levels)
     observed = table.observed.numpy()
     patterns = find_patterns(observed)
-    search = _search(graph, columns, observed, needed, rules)
+    # The families that are needed and, last, all columns at once.
+    whole = np.column_stack([whole_families(graph, observed)[:, needed], observed.all(axis=1)])
+    members = [frozenset(graph.families[i]) for i in needed] + [frozenset(range(len(graph)))]
+    axes = [axis for axis in (Axis(column, chosen.regions) for column in columns) if len(axis)]
+    search = Search(whole, members, axes, chosen.regions)
     *flagged, complete = unrevealed_regions(search)
-    listed = _listed_regions(graph, search, needed, flagged)
+    names = tuple(graph.nodes[i] for i in needed)
+    listed = _listed_regions(search, names, flagged)
     uncovered = [i for i, regions in zip(needed, flagged, strict=True) if regions]
-    loss, loss_p_value = explain_holes(columns)
-    contradictions, tested = find_contradictions(graph, columns[: len(graph)])
+    loss, loss_p_value = explain_holes(columns, chosen.loss)
+    nodes = columns[: len(graph)]
+    contradictions, tested = find_contradictions(graph, nodes, chosen.independences)
+    numbers = [part for part in (node.features() for node in nodes) if part.shape[1] == 1]
     named = {column.name for column in columns}
     return Report(
         graph=graph,
         effect=asked,
-        needed=tuple(graph.nodes[i] for i in needed),
+        needed=names,
         rows=len(table),
-        nodes=node_table(graph, patterns, needed, flagged),
+        nodes=node_table(graph, patterns, needed, flagged, chosen.telling.patterns_named),
         patterns=patterns.to_frame(graph, whole_families(graph, patterns.observed)),
         monotone=patterns.monotone,
         usage=usage_table(observed),
-        rows_to_tell=fewest_rows(rules.chance, rules.level),
+        rows_to_tell=fewest_rows(chosen.regions.chance, chosen.regions.level),
         regions=region_table(graph, listed),
         full_pattern_positivity=not complete,
         full_pattern_sentence=_full_pattern(complete),
         consequences=_consequences(graph, asked, uncovered),
         loss=tuple(loss),
         loss_p_value=loss_p_value,
-        little=_little(columns[: len(graph)]),
-        structural_holes=_structural_holes(columns, search.axes),
+        little=little_test(np.column_stack(numbers), chosen.little) if numbers else None,
+        structural_holes=_structural_holes(columns, search.axes, chosen),
         contradictions=tuple(contradictions),
         independences_tested=tested,
         ignored=tuple(name for name in table.ignored if name not in named),
-        curves=_curves(search, listed),
+        curves=_curves(search, listed, chosen.telling),
+        settings=chosen,
     )
 
 
-def _fraction(name: str, value: float) -> float:
-    if not (isinstance(value, int | float) and 0.0 < value < 1.0):
+def _share(name: str, value: float) -> float:
+    if not isinstance(value, int | float):
         raise InputError(f"{name} is a share between 0 and 1, such as 0.02; got {value!r}.")
-    return float(value)
+    return value
 
 
 def _needed(
@@ -124,59 +134,41 @@ def _needed(
     if isinstance(effect, str) or not isinstance(effect, Sequence) or len(effect) != 2:
         raise InputError(
             f"an effect is a pair (treatment, outcome) of two nodes, such as ('t', 'y'); "
-            f"got {effect!r}."
+            f"got {effect!r}.",
+            about="effect",
         )
     treatment, outcome = graph.index(effect[0]), graph.index(effect[1])
     if treatment == outcome:
-        raise InputError(f"an effect is of one node on another; got {effect[0]!r} twice.")
+        said = f"an effect is of one node on another; got {effect[0]!r} twice."
+        raise InputError(said, about="effect")
     needed = sorted(needed_for_effect(graph, treatment, outcome))
     return (graph.nodes[treatment], graph.nodes[outcome]), needed
 
 
-def _search(
-    graph: CausalGraph,
-    columns: Sequence[Column],
-    observed: np.ndarray,
-    needed: Sequence[int],
-    rules: Rules,
-) -> Search:
-    """Returns a search over the families that are needed and, last, over all columns at once."""
-    whole = whole_families(graph, observed)[:, list(needed)]
-    everything = observed.all(axis=1)
-    members = [frozenset(graph.families[i]) for i in needed]
-    return Search(
-        whole=np.column_stack([whole, everything]),
-        members=[*members, frozenset(range(len(graph)))],
-        axes=sort_columns(columns),
-        rules=rules,
-    )
-
-
 def _listed_regions(
-    graph: CausalGraph,
-    search: Search,
-    needed: Sequence[int],
-    flagged: Sequence[Sequence[Region]],
+    search: Search, nodes: Sequence[str], flagged: Sequence[Sequence[Region]]
 ) -> list[tuple[str, Region]]:
     """Returns the flagged regions and, of families without any, where they are seen least."""
     listed: list[tuple[str, Region]] = []
-    for target, (i, regions) in enumerate(zip(needed, flagged, strict=True)):
+    for target, (node, regions) in enumerate(zip(nodes, flagged, strict=True)):
         if not regions and not search.whole[:, target].all():
             thin = thinnest_region(search, target)
             regions = [] if thin is None else [thin]
-        listed += [(graph.nodes[i], region) for region in regions]
+        listed += [(node, region) for region in regions]
     return listed
 
 
-def _curves(search: Search, listed: Sequence[tuple[str, Region]]) -> tuple[Curve, ...]:
+def _curves(
+    search: Search, listed: Sequence[tuple[str, Region]], telling: Telling
+) -> tuple[Curve, ...]:
     """Returns the curves to draw: of flagged regions, or of the thinnest if there are none."""
     drawn = [pair for pair in listed if pair[1].conditions]
     drawn.sort(key=lambda pair: (not pair[1].flagged, pair[1].upper, -pair[1].share))
     if drawn and drawn[0][1].flagged:
         drawn = [pair for pair in drawn if pair[1].flagged]
     return tuple(
-        coverage_curve(node, search.whole[:, region.target], region)
-        for node, region in drawn[:MOST_CURVES]
+        coverage_curve(node, search.whole[:, region.target], region, search.rules, telling.bins)
+        for node, region in drawn[: telling.most_curves]
     )
 
 
@@ -203,18 +195,11 @@ def _consequences(
     return table[asked & (table["outcome"] == effect[1])].reset_index(drop=True)
 
 
-def _little(columns: Sequence[Column]) -> LittleTest | None:
-    """Tests the columns that are numbers, or have two levels."""
-    features = [column.features() for column in columns]
-    numbers = [part for part in features if part.shape[1] == 1]
-    return little_test(np.column_stack(numbers)) if numbers else None
-
-
 def _structural_holes(
-    columns: Sequence[Column], axes: Sequence[Axis]
+    columns: Sequence[Column], axes: Sequence[Axis], settings: CheckSettings
 ) -> tuple[StructuralHole, ...]:
     lines = []
-    for column, region in find_structural_holes(columns, axes):
+    for column, region in find_structural_holes(columns, axes, settings):
         place = where(region.conditions)
         holes = 1.0 - region.elsewhere
         rest = f"in {percent(holes)} of the others" if holes > 0.0 else "nowhere else"

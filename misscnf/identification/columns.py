@@ -21,9 +21,6 @@ from misscnf.data.table import IncompleteTable
 
 __all__ = ["Column", "read_columns"]
 
-MOST_LEVELS = 50
-"""A column of words with more levels than these is a name or a note, and is left aside."""
-
 
 @dataclass(frozen=True, eq=False)
 class Column:
@@ -63,18 +60,15 @@ class Column:
         return np.column_stack([_standardised(part) for part in parts])
 
 
-def read_columns(frame: pd.DataFrame, table: IncompleteTable) -> tuple[Column, ...]:
+def read_columns(table: IncompleteTable, most_levels: int) -> tuple[Column, ...]:
     """Reads the columns of the nodes, in graph order, then the usable ones outside the graph.
 
     Arguments:
-        frame: The user's table.
-        table: The same, as the table reader sees it.
+        table: The table.
+        most_levels: A column of words outside the graph with more is left aside.
     """
     nodes = [_read_node(table, j) for j in range(len(table.nodes))]
-    known = set(table.nodes)
-    # By position, since a name outside the graph may be repeated.
-    outside = [frame.iloc[:, j] for j, name in enumerate(frame.columns) if name not in known]
-    others = [_read_outsider(series) for series in outside]
+    others = [_read_outsider(series, most_levels) for series in table.outside]
     return (*nodes, *(column for column in others if column is not None))
 
 
@@ -83,13 +77,11 @@ def _read_node(table: IncompleteTable, node: int) -> Column:
     values = np.where(table.observed[:, node].numpy(), table.raw[:, node], np.nan)
     codec = table.schema.columns[node]
     if isinstance(codec, Levels):
-        return Column(
-            name, values, _labels(codec.levels), ordered=codec.kind == "ordinal", node=node
-        )
+        return Column(name, values, _labels(codec.levels), codec.kind == "ordinal", node)
     return _by_levels_if_two(Column(name, values, None, ordered=True, node=node))
 
 
-def _read_outsider(series: pd.Series) -> Column | None:
+def _read_outsider(series: pd.Series, most_levels: int) -> Column | None:
     """Reads a column outside the graph; None if it is constant, a date, or of too many words."""
     types, name = pd.api.types, str(series.name)
     if types.is_any_real_numeric_dtype(series) or types.is_bool_dtype(series):
@@ -97,9 +89,8 @@ def _read_outsider(series: pd.Series) -> Column | None:
         values = np.where(np.isfinite(values), values, np.nan)
         column = _by_levels_if_two(Column(name, values, None, ordered=True, node=None))
     elif isinstance(series.dtype, pd.CategoricalDtype) or series.dtype.kind in "OU":
-        shown = series.notna().to_numpy()
-        codes, labels = pd.factorize(series.astype(str).where(shown), sort=True)
-        if len(labels) > MOST_LEVELS:
+        codes, labels = pd.factorize(series.astype(str).where(series.notna()), sort=True)
+        if len(labels) > most_levels:
             return None
         values = np.where(codes >= 0, codes.astype(np.float64), np.nan)
         column = Column(name, values, _labels(labels), ordered=False, node=None)

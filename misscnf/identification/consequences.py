@@ -13,6 +13,7 @@ The effect of t on a node that is not its descendant is zero by the graph and ne
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 import pandas as pd
 
@@ -44,28 +45,17 @@ def needed_for_counterfactual(graph: CausalGraph, treatment: int, outcome: int) 
 
 
 def leaning(graph: CausalGraph, uncovered: Collection[int]) -> pd.DataFrame:
-    """Returns each question with the families it needs, and those of them that are not covered.
+    """Returns each question with the families it needs, and those of them that are not covered."""
+    names = graph.nodes
 
-    Arguments:
-        graph: The causal graph.
-        uncovered: Nodes whose families are not covered.
-    """
-    lines: list[tuple[str, int | None, int, frozenset[int]]] = [
-        ("marginal", None, y, needed_for_marginal(graph, y)) for y in range(len(graph))
-    ]
+    def line(question: str, t: int | None, y: int, need: frozenset[int]) -> tuple[Any, ...]:
+        told = (tuple(names[i] for i in sorted(part)) for part in (need, need & set(uncovered)))
+        return question, None if t is None else names[t], names[y], *told
+
+    lines = [line("marginal", None, y, needed_for_marginal(graph, y)) for y in range(len(graph))]
     for t in range(len(graph)):
         for y in sorted(graph.descendants([t]) - {t}):
-            lines.append(("effect", t, y, needed_for_effect(graph, t, y)))
-            lines.append(("counterfactual", t, y, needed_for_counterfactual(graph, t, y)))
-    names = graph.nodes
-    return pd.DataFrame(
-        {
-            "question": [question for question, _, _, _ in lines],
-            "treatment": [None if t is None else names[t] for _, t, _, _ in lines],
-            "outcome": [names[y] for _, _, y, _ in lines],
-            "needs": [tuple(names[i] for i in sorted(need)) for _, _, _, need in lines],
-            "leans on": [
-                tuple(names[i] for i in sorted(need & set(uncovered))) for _, _, _, need in lines
-            ],
-        }
-    )
+            lines.append(line("effect", t, y, needed_for_effect(graph, t, y)))
+            lines.append(line("counterfactual", t, y, needed_for_counterfactual(graph, t, y)))
+    columns = ["question", "treatment", "outcome", "needs", "leans on"]
+    return pd.DataFrame(lines, columns=columns)

@@ -6,8 +6,8 @@ property). For each pair without an edge, j before i in the graph's order,
     r = corr( residual of x_i , residual of x_j )   given 1, x, x², x³ of the parents of i
 
 on the rows that show them all, with Fisher's z and Holm's correction. Loss that depends on values
-can bend such correlations, and so can mechanisms that are not cubic: this is information. Only
-contradictions that are both certain and sizeable are told.
+can make such correlations, and so can nonlinear mechanisms that are not cubic: this is
+information. Only contradictions that are both certain and sizeable are told.
 """
 
 from __future__ import annotations
@@ -20,16 +20,10 @@ from scipy.special import ndtr
 
 from misscnf.graph import CausalGraph
 from misscnf.identification.columns import Column
-from misscnf.identification.logistic import holm
+from misscnf.identification.loss import holm
+from misscnf.identification.settings import IndependenceRules
 
 __all__ = ["Contradiction", "find_contradictions"]
-
-LEVEL = 0.001
-LEAST_CORRELATION = 0.1
-"""Smaller ones are not told, however certain."""
-FEWEST_ROWS = 100
-MOST_ROWS = 5_000
-"""Rows of one test: enough to be certain of a correlation worth telling."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +40,14 @@ class Contradiction:
 
 
 def find_contradictions(
-    graph: CausalGraph, columns: Sequence[Column], seed: int = 0
+    graph: CausalGraph, columns: Sequence[Column], rules: IndependenceRules, seed: int = 0
 ) -> tuple[list[Contradiction], int]:
     """Tests the independences that a graph implies.
 
     Arguments:
         graph: The causal graph.
         columns: The columns of its nodes, in order.
+        rules: How the tests are made.
         seed: Picks rows where there are more than a test needs.
 
     Returns:
@@ -64,25 +59,21 @@ def find_contradictions(
     for i, parents in enumerate(graph.parents):
         if features[i].shape[1] != 1:
             continue  # levels without an order have no correlation
-        shown = columns[i].observed.copy()
-        for p in parents:
-            shown &= columns[p].observed
+        shown = np.all([columns[p].observed for p in graph.families[i]], axis=0)
         for j in range(i):
             if j in parents or features[j].shape[1] != 1:
                 continue
-            rows = order[(shown & columns[j].observed)[order]][:MOST_ROWS]
-            if len(rows) >= FEWEST_ROWS:
+            rows = order[(shown & columns[j].observed)[order]][: rules.most_rows]
+            if len(rows) >= rules.fewest_rows:
                 given = _design([features[p][rows] for p in parents], len(rows))
                 r = _partial_correlation(features[i][rows, 0], features[j][rows, 0], given)
                 tests.append((i, j, r, len(rows) - given.shape[1]))
-    if not tests:
-        return [], 0
     p_values = holm([_p_value(r, freedom) for _, _, r, freedom in tests])
     names = graph.nodes
     found = [
         Contradiction(names[i], names[j], graph.parents_of(names[i]), r, float(p), freedom)
         for (i, j, r, freedom), p in zip(tests, p_values, strict=True)
-        if p < LEVEL and abs(r) >= LEAST_CORRELATION
+        if p < rules.level and abs(r) >= rules.least_correlation
     ]
     return sorted(found, key=lambda line: -abs(line.correlation)), len(tests)
 

@@ -26,15 +26,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc
 
-from misscnf.identification.patterns import find_patterns
+from misscnf.identification.families import find_patterns
+from misscnf.identification.settings import LittleRules
 
 __all__ = ["LittleTest", "little_test", "em_moments", "PatternMoments"]
-
-MOST_WORK = 4e6
-"""Patterns times columns cubed in one step; with more, the most frequent patterns are tested."""
-STEPS = 1000
-TOLERANCE = 1e-6
-RIDGE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -79,31 +74,33 @@ class PatternMoments:
         return cls(observed, count, mean, scatter)
 
 
-def little_test(values: np.ndarray) -> LittleTest | None:
+def little_test(values: np.ndarray, rules: LittleRules | None = None) -> LittleTest | None:
     """Tests whether values are lost completely at random.
 
     Arguments:
         values: (N, d) numbers of a scale near one, NaN in the holes.
+        rules: How the test is made.
 
     Returns:
         The test, or None where it says nothing: one pattern, or too few rows.
     """
-    observed = ~np.isnan(values)
+    rules, observed = rules or LittleRules(), ~np.isnan(values)
     shows = observed.any(axis=1)
     values, observed = values[shows], observed[shows]
     if not len(values):
         return None
     patterns = find_patterns(observed)
-    most = max(2, int(MOST_WORK / observed.shape[1] ** 3))
+    most = max(2, int(rules.most_work / observed.shape[1] ** 3))
     kept = patterns.of_row < most  # a choice by the holes alone, which MCAR allows
     values, observed, of_row = values[kept], patterns.observed[:most], patterns.of_row[kept]
     seen = observed.any(axis=0) & (_spread(values) > 0)
     values, observed = values[:, seen], observed[:, seen]
     degrees = int(observed.sum()) - observed.shape[1]
-    if len(observed) < 2 or degrees < 1 or len(values) < 5 * observed.shape[1] + 10:
+    enough = rules.rows_a_column * observed.shape[1] + 10
+    if len(observed) < 2 or degrees < 1 or len(values) < enough:
         return None
     moments = PatternMoments.of(values, observed, of_row)
-    mean, covariance, converged = em_moments(moments)
+    mean, covariance, converged = em_moments(moments, rules)
     inverse, away = _inverse(moments, covariance), _away(moments, mean)
     quadratic = np.einsum("pi,pij,pj->p", away, inverse, away)
     statistic = float((moments.count * quadratic).sum()) * (len(values) - 1) / len(values)
@@ -120,15 +117,17 @@ def little_test(values: np.ndarray) -> LittleTest | None:
     )
 
 
-def em_moments(moments: PatternMoments) -> tuple[np.ndarray, np.ndarray, bool]:
+def em_moments(
+    moments: PatternMoments, rules: LittleRules | None = None
+) -> tuple[np.ndarray, np.ndarray, bool]:
     """Returns the maximum-likelihood mean (d,) and covariance (d, d), and whether EM rested."""
-    total = moments.count.sum()
+    rules, total = rules or LittleRules(), moments.count.sum()
     seen = moments.observed * moments.count[:, None]
     mean = (seen * moments.mean).sum(axis=0) / seen.sum(axis=0)
     away = _away(moments, mean)
     squares = np.einsum("pii->pi", moments.scatter) + moments.count[:, None] * away**2
     covariance = np.diag(squares.sum(axis=0) / seen.sum(axis=0))
-    for _ in range(STEPS):
+    for _ in range(rules.steps):
         inverse, away = _inverse(moments, covariance), _away(moments, mean)
         predict = covariance @ inverse
         expected = np.einsum("pij,pj->pi", predict, away)
@@ -139,12 +138,9 @@ def em_moments(moments: PatternMoments) -> tuple[np.ndarray, np.ndarray, bool]:
         updated = spread / total - np.outer(shift, shift)
         updated = (updated + updated.T) / 2.0
         scale = np.sqrt(np.diag(covariance))
-        change = max(
-            np.abs(shift / scale).max(),
-            np.abs((updated - covariance) / np.outer(scale, scale)).max(),
-        )
+        moved = np.vstack([shift / scale, (updated - covariance) / np.outer(scale, scale)])
         mean, covariance = mean + shift, updated
-        if change < TOLERANCE:
+        if np.abs(moved).max() < rules.tolerance:
             return mean, covariance, True
     return mean, covariance, False
 
@@ -155,11 +151,9 @@ def _away(moments: PatternMoments, mean: np.ndarray) -> np.ndarray:
 
 def _inverse(moments: PatternMoments, covariance: np.ndarray) -> np.ndarray:
     """Returns Σ_OO⁻¹ of each pattern, zero elsewhere (P, d, d)."""
-    seen = moments.observed
-    both = seen[:, :, None] & seen[:, None, :]
-    eye = np.eye(len(covariance))
-    ridged = covariance + RIDGE * np.diag(np.diag(covariance))
-    return np.where(both, np.linalg.inv(np.where(both, ridged, eye)), 0.0)
+    both = moments.observed[:, :, None] & moments.observed[:, None, :]
+    ridged = covariance + 1e-9 * np.diag(np.diag(covariance))  # two columns may be one
+    return np.where(both, np.linalg.inv(np.where(both, ridged, np.eye(len(ridged)))), 0.0)
 
 
 def _spread(values: np.ndarray) -> np.ndarray:

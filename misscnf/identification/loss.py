@@ -11,6 +11,14 @@ regression on the rows that show them, and kept if a likelihood-ratio test says 
 
 What this can say: loss is not completely at random if anything is found. What no table can say:
 that loss depends on nothing but what is shown (MAR), since the lost values are not there to look.
+
+Structural holes: a column may be missing exactly where another has certain values. Pregnancies
+are empty for all men: there is no value that was lost, and imputing one answers a question that
+nobody has. A table cannot tell such a hole from a lost value, so it is asked about:
+
+    shown(j) = 0 of all rows with c ∈ A,      shown(j) in nearly all others.
+
+The search is that of `regions`, with the column alone in place of a family.
 """
 
 from __future__ import annotations
@@ -19,20 +27,83 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chdtrc
+from scipy.optimize import minimize
+from scipy.special import chdtrc, expit
 
 from misscnf.identification.columns import Column
-from misscnf.identification.logistic import fit_logistic, holm, likelihood_ratio_test
+from misscnf.identification.regions import Region, Search
+from misscnf.identification.scan import Axis
+from misscnf.identification.settings import CheckSettings, LossRules
 
-__all__ = ["Explanation", "Explained", "explain_holes"]
+__all__ = [
+    "LogisticFit",
+    "fit_logistic",
+    "likelihood_ratio_test",
+    "holm",
+    "Explanation",
+    "Explained",
+    "explain_holes",
+    "find_structural_holes",
+]
 
-LEVEL = 0.05
-FEWEST = 10
-"""Holes, and values, that a test needs."""
-MOST_TOGETHER = 5
-"""Columns in one regression."""
-MOST_ROWS = 10_000
-"""Rows of one regression; more say nothing new about what explains holes."""
+
+@dataclass(frozen=True, eq=False)
+class LogisticFit:
+    """A logistic regression with an intercept."""
+
+    intercept: float
+    weights: np.ndarray
+    log_likelihood: float
+
+
+def fit_logistic(features: np.ndarray, happens: np.ndarray, penalty: float = 1e-4) -> LogisticFit:
+    """Fits P(happens | x) = σ(b + w · x) by Newton's method.
+
+    Arguments:
+        features: (N, k) finite numbers, of a scale near one.
+        happens: (N,) True where it happens.
+        penalty: A ridge that keeps the weights finite where the two are separated exactly.
+    """
+    design = np.column_stack([np.ones(len(features)), features])
+    target = happens.astype(np.float64)
+    ridge = np.full(design.shape[1], penalty)
+    ridge[0] = 1e-10
+    share = np.clip(target.mean(), 1e-9, 1.0 - 1e-9)
+    start = np.zeros(design.shape[1])
+    start[0] = np.log(share / (1.0 - share))
+
+    def negative(w: np.ndarray) -> float:
+        return 0.5 * float(w @ (ridge * w)) - _log_likelihood(design @ w, target)
+
+    def slope(w: np.ndarray) -> np.ndarray:
+        return ridge * w - design.T @ (target - expit(design @ w))
+
+    def curvature(w: np.ndarray) -> np.ndarray:
+        p = expit(design @ w)
+        return (design * (p * (1.0 - p))[:, None]).T @ design + np.diag(ridge)
+
+    found = minimize(negative, start, jac=slope, hess=curvature, method="trust-exact").x
+    return LogisticFit(float(found[0]), found[1:], _log_likelihood(design @ found, target))
+
+
+def likelihood_ratio_test(full: LogisticFit, reduced: LogisticFit) -> float:
+    """Returns the p-value of the features that a fit has beside those of another."""
+    gain = full.log_likelihood - reduced.log_likelihood
+    return float(chdtrc(len(full.weights) - len(reduced.weights), max(0.0, 2.0 * gain)))
+
+
+def holm(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Returns p-values corrected for their number, such that any false one is as rare as said."""
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    steps = p[order] * (len(p) - np.arange(len(p)))
+    corrected = np.empty_like(p)
+    corrected[order] = np.minimum(1.0, np.maximum.accumulate(steps))
+    return corrected
+
+
+def _log_likelihood(scores: np.ndarray, target: np.ndarray) -> float:
+    return float((target * scores - np.logaddexp(0.0, scores)).sum())
 
 
 @dataclass(frozen=True)
@@ -63,11 +134,14 @@ class Explained:
     """How many columns could be tested."""
 
 
-def explain_holes(columns: Sequence[Column], seed: int = 0) -> tuple[list[Explained], float]:
+def explain_holes(
+    columns: Sequence[Column], rules: LossRules, seed: int = 0
+) -> tuple[list[Explained], float]:
     """Explains the holes of each node.
 
     Arguments:
         columns: The nodes, and others that may explain.
+        rules: How the tests are made.
         seed: Picks rows where there are more than a regression needs.
 
     Returns:
@@ -77,16 +151,17 @@ def explain_holes(columns: Sequence[Column], seed: int = 0) -> tuple[list[Explai
     holey = [c for c in columns if c.node is not None and not c.observed.all()]
     if not holey:
         return [], 1.0
-    statistics, p_values = _score_tests(columns, holey)
+    statistics, p_values = _score_tests(columns, holey, rules)
     tested = ~np.isnan(p_values)
     corrected = np.ones_like(p_values)
     corrected[tested] = holm(p_values[tested])
     rng = np.random.default_rng(seed)
     lines = []
     for j, column in enumerate(holey):
-        passed = np.flatnonzero(corrected[:, j] < LEVEL)
+        passed = np.flatnonzero(corrected[:, j] < rules.level)
         passed = passed[np.argsort(-statistics[passed, j], kind="stable")]
-        by = _together(column, [columns[int(c)] for c in passed], corrected[passed, j], rng)
+        others = [columns[int(c)] for c in passed]
+        by = _together(column, others, corrected[passed, j], rules, rng)
         holes = int((~column.observed).sum())
         share = holes / len(column.values)
         lines.append(Explained(column.name, holes, share, by, int(tested[:, j].sum())))
@@ -94,24 +169,22 @@ def explain_holes(columns: Sequence[Column], seed: int = 0) -> tuple[list[Explai
 
 
 def _score_tests(
-    columns: Sequence[Column], holey: Sequence[Column]
+    columns: Sequence[Column], holey: Sequence[Column], rules: LossRules
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns n R² and its p-value for each column and each holey one, NaN where untested."""
     holes = np.column_stack([~column.observed for column in holey]).astype(np.float32)
     statistics = np.zeros((len(columns), len(holey)))
     p_values = np.full((len(columns), len(holey)), np.nan)
     for c, column in enumerate(columns):
-        shown = column.observed
-        features = _rank_features(column)
-        part = holes if shown.all() else holes[shown]
-        if len(part) <= 2 * FEWEST or not features.shape[1]:
+        features, part = _rank_features(column), holes[column.observed]
+        if len(part) <= 2 * rules.fewest or not features.shape[1]:
             continue
         share = part.mean(axis=0, dtype=np.float64)
         along = features.T @ part.astype(np.float64)
-        within = features.T @ features
-        explained = (along * np.linalg.lstsq(within, along, rcond=1e-8)[0]).sum(axis=0)
+        slopes = np.linalg.lstsq(features.T @ features, along, rcond=1e-8)[0]
+        explained = (along * slopes).sum(axis=0)
         count = share * len(part)
-        enough = (count >= FEWEST) & (len(part) - count >= FEWEST)
+        enough = (count >= rules.fewest) & (len(part) - count >= rules.fewest)
         enough &= np.array([other is not column for other in holey])
         variance = np.where(enough, share * (1.0 - share), 1.0)
         statistics[c] = np.where(enough, explained / variance, 0.0)
@@ -136,10 +209,14 @@ def _rank_features(column: Column) -> np.ndarray:
 
 
 def _together(
-    column: Column, by: Sequence[Column], p_values: np.ndarray, rng: np.random.Generator
+    column: Column,
+    by: Sequence[Column],
+    p_values: np.ndarray,
+    rules: LossRules,
+    rng: np.random.Generator,
 ) -> tuple[Explanation, ...]:
     """Fits the columns that passed together, and tells which are still needed."""
-    strongest = _that_are_shown_together(column, by[:MOST_TOGETHER])
+    strongest = _that_are_shown_together(column, by[: rules.most_together], rules.fewest)
     if not strongest:
         return tuple(
             Explanation(other.name, None, float(p), kept=True)
@@ -147,47 +224,57 @@ def _together(
         )
     features = [other.features() for other in strongest]
     shown = np.flatnonzero(np.all([~np.isnan(f).any(axis=1) for f in features], axis=0))
-    if len(shown) > MOST_ROWS:
-        shown = np.sort(rng.choice(shown, MOST_ROWS, replace=False))
+    if len(shown) > rules.most_rows:
+        shown = np.sort(rng.choice(shown, rules.most_rows, replace=False))
     hole = ~column.observed[shown]
     parts = [f[shown] for f in features]
     fit = fit_logistic(np.column_stack(parts), hole)
     none = np.empty((len(hole), 0))
-    tests = []
-    for i in range(len(parts)):
-        others = [part for k, part in enumerate(parts) if k != i]
-        reduced = fit_logistic(np.column_stack([none, *others]), hole)
-        tests.append(likelihood_ratio_test(fit, reduced))
-    kept = holm(tests) < LEVEL
+    without = [np.column_stack([none, *parts[:i], *parts[i + 1 :]]) for i in range(len(parts))]
+    tests = [likelihood_ratio_test(fit, fit_logistic(reduced, hole)) for reduced in without]
+    kept = holm(tests) < rules.level
     if not kept.any():  # they tell the same story: keep the strongest
         kept[0] = True
     places = np.cumsum([0, *(part.shape[1] for part in parts)])
     found = []
     for i, other in enumerate(strongest):
-        single = parts[i].shape[1] == 1
-        odds = float(np.exp(np.clip(_unit(other) * fit.weights[places[i]], -50.0, 50.0)))
-        p = float(p_values[by.index(other)])
         levels = other.labels if other.labels is not None and len(other.labels) == 2 else None
-        line = Explanation(other.name, odds if single else None, p, bool(kept[i]), levels)
-        found.append(line)
+        # Features are standardised: a step from one of two levels to the other is more than one.
+        unit = 1.0 if levels is None else 1.0 / max(float(np.nanstd(other.values)), 1e-9)
+        odds = float(np.exp(np.clip(unit * fit.weights[places[i]], -50.0, 50.0)))
+        told = odds if parts[i].shape[1] == 1 else None
+        p = float(p_values[by.index(other)])
+        found.append(Explanation(other.name, told, p, bool(kept[i]), levels))
     return tuple(sorted(found, key=lambda line: not line.kept))
 
 
-def _that_are_shown_together(column: Column, by: Sequence[Column]) -> list[Column]:
+def _that_are_shown_together(column: Column, by: Sequence[Column], fewest: int) -> list[Column]:
     """Returns the strongest columns that enough rows show together, with and without holes."""
     chosen: list[Column] = []
     shown = np.ones(len(column.values), dtype=bool)
     for other in by:
         both = shown & other.observed
         seen = int((both & column.observed).sum())
-        if min(seen, int(both.sum()) - seen) >= FEWEST * (len(chosen) + 1):
+        if min(seen, int(both.sum()) - seen) >= fewest * (len(chosen) + 1):
             chosen.append(other)
             shown = both
     return chosen
 
 
-def _unit(column: Column) -> float:
-    """Returns how many standard deviations a step of one level is, 1 for numbers."""
-    if column.labels is None or len(column.labels) != 2:
-        return 1.0
-    return 1.0 / max(float(np.nanstd(column.values)), 1e-9)
+def find_structural_holes(
+    columns: Sequence[Column], axes: Sequence[Axis], settings: CheckSettings
+) -> list[tuple[Column, Region]]:
+    """Returns columns with the region where they are never there, although elsewhere they are."""
+    holey = [c for c in columns if c.node is not None and not c.observed.all()]
+    if not holey:
+        return []
+    shown = np.column_stack([column.observed for column in holey])
+    members = [frozenset({column.node or 0}) for column in holey]
+    found = Search(shown, members, axes, settings.structural_regions).stretches()
+    least, lines = settings.structural.shown_elsewhere, []
+    for target, column in enumerate(holey):
+        never = [region for region in found[target] if region.flagged and region.whole == 0]
+        best = max(never, key=lambda region: region.elsewhere, default=None)
+        if best is not None and best.elsewhere >= least:
+            lines.append((column, best))
+    return lines

@@ -12,53 +12,54 @@ with s the share of rows that show c, and κ ≥ 1 how much more often the famil
 c is hidden than where it is shown. This takes hiding c to change the chance by one factor inside
 A and outside; where the two exclude one another, κ = ∞ and c says nothing about the family.
 
-A region is flagged if that bound is below the least chance (2 %), it holds the least share of rows
-(2 %), and luck does not explain it (`chance.luck`). Where the edge of a stretch is vague, the
-bound is taken at 99 % instead of 95 %: chances that fall off slowly tempt a search too far.
+A region is flagged if that bound is below the least chance, it holds the least share of rows, and
+luck does not explain it (`scan.luck`). Where the edge of a stretch is vague, the bound is taken at
+a higher level. `RegionRules` has all these numbers.
+
+Corners are regions that two columns make together, "dose is above 12.5 and sex is 1". A corner
+A × B lowers the chance to see the family along each of its columns, without making it zero along
+either. So for each family the columns that tell most about it are cut in two, where
+
+    G² = 2 Σ_sides [ k log k/m + (m − k) log (m − k)/m ] − the same without the cut
+
+is largest, and the side with the lower chance, less a margin for the error of the cut, is scanned
+along every other column, as the whole table was. What is found is then sharpened: the first column
+is scanned again inside the second. Cuts and hints are found on a sample of a large table; what is
+told is counted on all of it.
+
+Many columns tell of one and the same region: the column that the loss hangs on, and those that go
+with it. So as few regions as say it all are told: they are taken by their share of the rows,
+largest first, and a further one only if
+
+    it is still a region among the rows that show the columns of the earlier ones and are in none.
+
+So the column that the loss hangs on, which alone tells all of it, comes out alone. Corners of two
+columns are searched in what is left. A family that is nowhere seen has one region: everywhere.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.special import xlogy
 
-from misscnf.identification.chance import fewest_rows, lower_bound, luck, upper_bound
 from misscnf.identification.columns import Column
-from misscnf.identification.scan import Axis, Scores, Stretch
+from misscnf.identification.scan import (
+    Axis,
+    Scores,
+    Stretch,
+    fewest_rows,
+    lower_bound,
+    luck,
+    upper_bound,
+)
+from misscnf.identification.settings import RegionRules
 
-__all__ = ["Condition", "Region", "Rules", "Search", "sort_columns"]
-
-
-@dataclass(frozen=True)
-class Rules:
-    """When a region is flagged."""
-
-    chance: float = 0.02
-    """Below this, a family counts as unseen."""
-    share: float = 0.02
-    """Of the rows: smaller regions are left alone."""
-    level: float = 0.95
-    """Of the upper bound of the chance."""
-    vague_level: float = 0.99
-    """The same, where the edge of the region is vague."""
-    sharp: float = 0.2
-    """An edge is sharp if the chance beside the region is at least this."""
-    luck: float = 0.005
-    """How many regions of a family may be expected from chance alone."""
-
-    fractions: tuple[float, ...] = (0.1, 0.7)
-    """Of that chance: what is searched for are regions with no more than these, about."""
-
-    @property
-    def searches(self) -> list[tuple[Scores, float]]:
-        """Scores, each with the least that a stretch needs to be flagged."""
-        rows = fewest_rows(self.chance, self.level)
-        scores = [Scores(self.chance, fraction) for fraction in self.fractions]
-        return [(scored, scored.of_empty(rows)) for scored in scores]
+__all__ = ["Condition", "Region", "Search", "unrevealed_regions", "thinnest_region"]
 
 
 @dataclass(frozen=True)
@@ -91,13 +92,13 @@ class Region:
     """95 % upper bound of the chance to see the family whole in it."""
     lower: float
     """95 % lower bound."""
-    elsewhere: float
-    """How often the family is whole in the other rows that show its columns."""
-    hidden: float
-    """Share of all rows that hide one of its columns."""
-    luck: float
-    """How many such regions chance alone would make."""
     flagged: bool
+    elsewhere: float = 0.0
+    """How often the family is whole in the other rows that show its columns."""
+    hidden: float = 0.0
+    """Share of all rows that hide one of its columns."""
+    luck: float = 0.0
+    """How many such regions chance alone would make."""
 
     def shown(self) -> np.ndarray:
         """Returns (N,), True for the rows that show its columns."""
@@ -118,7 +119,15 @@ class Search:
     """The nodes of each family."""
     axes: Sequence[Axis]
     """The columns, sorted."""
-    rules: Rules = field(default_factory=Rules)
+    rules: RegionRules
+
+    @cached_property
+    def searches(self) -> list[tuple[Scores, float]]:
+        """Scores, each with the least that a stretch needs to be flagged."""
+        chance = self.rules.chance
+        rows = fewest_rows(chance, self.rules.level)
+        scores = [Scores(chance, fraction) for fraction in self.rules.fractions]
+        return [(scored, scored.of_empty(rows)) for scored in scores]
 
     @cached_property
     def shuffled(self) -> np.ndarray:
@@ -136,7 +145,7 @@ class Search:
         partly = self.whole.any(axis=0) & ~self.whole.all(axis=0)
         for axis, counts in zip(self.axes, self.block_counts, strict=True):
             told: set[tuple[int, Stretch]] = set()
-            for scored, least in self.rules.searches:
+            for scored, least in self.searches:
                 hints = axis.best_scores(axis.block_rows, counts, scored) >= least / 2
                 for target in np.flatnonzero(partly & hints).tolist():
                     stretches = axis.stretches(self.whole[:, target], scored, least)
@@ -149,20 +158,10 @@ class Search:
     def everywhere(self, target: int) -> Region:
         """Returns the region without conditions."""
         rows, count = len(self.whole), int(self.whole[:, target].sum())
-        upper = upper_bound(count, rows, self.rules.level)
-        return Region(
-            target=target,
-            conditions=(),
-            rows=rows,
-            whole=count,
-            share=1.0,
-            upper=upper,
-            lower=lower_bound(count, rows, self.rules.level),
-            elsewhere=0.0,
-            hidden=0.0,
-            luck=0.0,
-            flagged=count == 0 or upper < self.rules.chance,
-        )
+        bounds = (upper_bound, lower_bound)
+        upper, lower = (bound(count, rows, self.rules.level) for bound in bounds)
+        flagged = count == 0 or upper < self.rules.chance
+        return Region(target, (), rows, count, 1.0, upper, lower, flagged)
 
     def judge(
         self,
@@ -200,14 +199,14 @@ class Search:
             share=share,
             upper=min(1.0, upper_bound(count, rows, rules.level) * factor),
             lower=lower_bound(count, rows, rules.level),
-            elsewhere=elsewhere,
-            hidden=1.0 - float(shown.mean()),
-            luck=expected,
             flagged=bool(
                 upper_bound(count, rows, level) * factor < rules.chance
                 and rows / max(1, shown.sum()) >= rules.share
                 and expected <= rules.luck
             ),
+            elsewhere=elsewhere,
+            hidden=1.0 - float(shown.mean()),
+            luck=expected,
         )
 
     def _hiding_factor(self, target: int, conditions: tuple[Condition, ...]) -> float:
@@ -216,21 +215,182 @@ class Search:
         if not bystanders:
             return 1.0
         shown, whole = _all(column.observed for column in bystanders), self.whole[:, target]
-        hidden = ~shown
-        if not hidden.any():
+        if shown.all():
             return 1.0
-        where_shown = float(whole[shown].mean()) if shown.any() else 0.0
-        where_hidden = upper_bound(int(whole[hidden].sum()), int(hidden.sum()))
-        if where_shown == 0.0:
+        if not whole[shown].any():
             return math.inf
+        where_hidden = upper_bound(int(whole[~shown].sum()), int((~shown).sum()))
         share = float(shown.mean())
-        return share + (1.0 - share) * max(1.0, where_hidden / where_shown)
-
-
-def sort_columns(columns: Sequence[Column]) -> list[Axis]:
-    """Returns the axes of the columns that show anything."""
-    return [axis for axis in map(Axis, columns) if len(axis)]
+        return share + (1.0 - share) * max(1.0, where_hidden / float(whole[shown].mean()))
 
 
 def _all(flags: Iterable[np.ndarray]) -> np.ndarray:
     return np.asarray(np.logical_and.reduce(list(flags)))
+
+
+def _find_corners(search: Search, target: int, left: np.ndarray) -> list[Region]:
+    """Finds corners of one family among the rows, (N,), that no region holds yet."""
+    some = _sample(search, left)
+    whole = some[search.whole[some, target]]
+    cuts = [_best_cut(axis, some, whole) for axis in search.axes]
+    found = []
+    for place in np.argsort([-gain for gain, _ in cuts])[: search.rules.cuts]:
+        gain, half = cuts[place]
+        if half is not None and gain >= search.rules.least_deviance:
+            found += _inside(search, target, search.axes[place], half, left)
+    return found
+
+
+def _sample(search: Search, rows: np.ndarray) -> np.ndarray:
+    """Returns positions of rows (N,) that are True, a random part of them if there are many."""
+    return search.shuffled[rows[search.shuffled]][: search.rules.sample_rows]
+
+
+def _block_counts(axis: Axis, rows: np.ndarray) -> np.ndarray:
+    """Returns how many of some rows are in each block (B,)."""
+    size = len(axis.block_starts)
+    return np.bincount(axis.block_of_row[rows], minlength=size + 1)[:size]
+
+
+def _best_cut(axis: Axis, places: np.ndarray, whole: np.ndarray) -> tuple[float, Stretch | None]:
+    """Returns the largest G² of a cut, and its side with the lower chance."""
+    first_rows, first = rows, count = _block_counts(axis, places), _block_counts(axis, whole)
+    if axis.column.ordered:
+        first_rows, first = rows.cumsum()[:-1], count.cumsum()[:-1]
+    last_rows, last = rows.sum() - first_rows, count.sum() - first
+    if not len(first):
+        return 0.0, None
+    gain = 2.0 * (_fit(first, first_rows) + _fit(last, last_rows) - _fit(count.sum(), rows.sum()))
+    best = int(gain.argmax())
+    if not (first_rows[best] and last_rows[best]):
+        return 0.0, None
+    lower_first = bool(first[best] / first_rows[best] < last[best] / last_rows[best])
+    return float(gain[best]), _side(axis, best, rows, first=lower_first)
+
+
+def _side(axis: Axis, cut: int, rows: np.ndarray, *, first: bool) -> Stretch:
+    """Returns the blocks up to a cut or after it, less a margin; or a level, or all others."""
+    values = axis.values[axis.block_starts]
+    if not axis.column.ordered:
+        chosen = np.arange(len(values)) == cut
+        return Stretch(levels=tuple(int(v) for v in values[chosen if first else ~chosen]))
+    sums, margin = rows.cumsum(), axis.rules.margin
+    if first:
+        inner = int(np.searchsorted(sums, (1.0 - margin) * sums[cut]))
+        return Stretch(high=float(axis.values[axis.block_starts[inner + 1] - 1]))
+    inner = int(np.searchsorted(sums, sums[cut] + margin * (sums[-1] - sums[cut])))
+    return Stretch(low=float(values[inner]))
+
+
+def _fit(whole: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    share = whole / np.maximum(rows, 1)
+    return xlogy(whole, share) + xlogy(rows - whole, 1.0 - share)
+
+
+def _inside(
+    search: Search, target: int, first: Axis, half: Stretch, left: np.ndarray
+) -> list[Region]:
+    """Scans every other column within one side of a cut."""
+    whole, (scored, least) = search.whole[:, target], search.searches[0]
+    inside = left & half.holds(first.column.values)
+    some = _sample(search, inside)
+    found = []
+    for axis in search.axes:
+        if axis is first or not _hints(search, axis, some, some[whole[some]]):
+            continue
+        for stretch in axis.among(inside).stretches(whole, scored, least / 2)[:1]:
+            second = Condition(axis.column, stretch)
+            again = first.among(left & second.holds())
+            for sharpened in again.stretches(whole, scored, least)[:1]:
+                both = (Condition(first.column, sharpened), second)
+                found += _simplest(search, target, both, left)
+    return found
+
+
+def _simplest(
+    search: Search, target: int, both: tuple[Condition, Condition], left: np.ndarray
+) -> list[Region]:
+    """Returns the region of one condition if that is enough, else that of both, if flagged."""
+    for conditions in (both[:1], both[1:], both):
+        if all(condition.stretch.bounded for condition in conditions):
+            region = search.judge(target, conditions, left, search.rules.cuts * len(search.axes))
+            if region.flagged:
+                return [region]
+    return []
+
+
+def _hints(search: Search, axis: Axis, places: np.ndarray, whole: np.ndarray) -> bool:
+    """Tells whether the blocks of a column hold a stretch that may be flagged."""
+    rows, count = _block_counts(axis, places), _block_counts(axis, whole)
+    scored, least = search.searches[0]
+    return bool(axis.best_scores(rows, count[:, None], scored)[0] >= least / 2)
+
+
+def unrevealed_regions(search: Search) -> list[list[Region]]:
+    """Returns the flagged regions of each family, largest first."""
+    single = search.stretches()
+    return [_of_family(search, target, single[target]) for target in sorted(single)]
+
+
+def _of_family(search: Search, target: int, single: list[Region]) -> list[Region]:
+    everywhere = search.everywhere(target)
+    if everywhere.flagged:
+        return [everywhere]
+    if search.whole[:, target].all():
+        return []
+    chosen, left = _choose(search, [], single, np.ones(len(search.whole), dtype=bool))
+    corners = _find_corners(search, target, left)
+    return _choose(search, chosen, corners, left)[0]
+
+
+def _choose(
+    search: Search, chosen: list[Region], candidates: list[Region], left: np.ndarray
+) -> tuple[list[Region], np.ndarray]:
+    """Adds candidates that hold rows of their own; returns all, and the rows left to speak of."""
+    flagged = [region for region in candidates if region.flagged]
+    for region in sorted(flagged, key=lambda region: (-region.share, region.luck)):
+        if len(chosen) == search.rules.most_regions:
+            break
+        if search.judge(region.target, region.conditions, left).flagged:
+            chosen = [*chosen, region]
+            left = left & region.shown() & ~region.holds()
+    return chosen, left
+
+
+def thinnest_region(search: Search, target: int) -> Region | None:
+    """Returns where a family is seen whole least, over stretches with the least share of rows.
+
+    It is the smallest of many shares, so chance alone makes it smaller than it is: a hint, with
+    its counts, and no alarm. None if no column has a stretch that speaks of the family.
+    """
+    windows = []
+    for place, axis in enumerate(search.axes):
+        count = search.block_counts[place][:, target]
+        found = _emptiest_window(axis, count, search.rules.share)
+        windows += [(rate, place, start, stop) for rate, start, stop in found]
+    for _, place, start, stop in sorted(windows):
+        axis = search.axes[place]
+        sums = np.concatenate([[0], search.whole[axis.order, target].cumsum()])
+        region = search.judge(target, (Condition(axis.column, axis.stretch(start, stop, sums)),))
+        if region.upper < 1.0:
+            return region
+    return None
+
+
+def _emptiest_window(axis: Axis, count: np.ndarray, share: float) -> list[tuple[float, int, int]]:
+    """Returns the stretch of blocks with a share of the rows that is whole least, if any.
+
+    It is told by how often the family is whole and by its two ends in the order; `count` (B,) are
+    the rows of each block that show the family whole.
+    """
+    ends = np.append(axis.block_starts, len(axis))
+    stops = np.searchsorted(ends, ends[:-1] + max(1.0, share * len(axis)))
+    starts = np.flatnonzero(stops < len(ends))
+    if not axis.column.ordered or not len(starts):
+        return []
+    stops = stops[starts]
+    sums = np.concatenate([[0], count.cumsum()])
+    rates = (sums[stops] - sums[starts]) / (ends[stops] - ends[starts])
+    best = int(rates.argmin())
+    start, stop = int(ends[starts[best]]), int(ends[stops[best]])
+    return [(float(rates[best]), start, stop)] if stop - start < len(axis) else []

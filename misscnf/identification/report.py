@@ -7,28 +7,46 @@ r"""The positivity report: what the holes of a table leave identified, before an
 
 for each node i that is asked about (paper, Definition "Positivity conditions"). That is never
 proved: it is a statement on regions that hold enough rows to be seen.
+
+Its tables have a line a family and a line a region. A region keeps its counts: k of m rows show
+the family whole, the chance k/m with its bounds, and what share of the rows it holds. A bound is
+one-sided, at 95 %; where a column that makes the region has holes and is not in the family, it
+takes in how these change the chance (`regions`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from misscnf.data.files import jsonable
 from misscnf.display.notebook import card
 from misscnf.graph import CausalGraph
-from misscnf.identification.curves import Curve
+from misscnf.identification.families import Patterns, whole_families
 from misscnf.identification.independences import Contradiction
 from misscnf.identification.little import LittleTest
 from misscnf.identification.loss import Explained
-from misscnf.identification.summary import write_summary
+from misscnf.identification.pictures import Curve
+from misscnf.identification.regions import Condition, Region
+from misscnf.identification.settings import CheckSettings
+from misscnf.identification.words import (
+    covered_sentence,
+    edges,
+    region_sentence,
+    uncovered_sentence,
+    where,
+    write_summary,
+)
+from misscnf.options import to_dict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Report", "StructuralHole"]
+__all__ = ["Report", "StructuralHole", "node_table", "region_table"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +104,8 @@ class Report:
     """Columns outside the graph that could not be used to explain holes."""
     curves: tuple[Curve, ...]
     """How often families are whole along the columns of their regions, to draw."""
+    settings: CheckSettings
+    """What it was made with."""
 
     @property
     def ok(self) -> bool:
@@ -131,24 +151,22 @@ class Report:
             "patterns": self._patterns_to_dict(),
             "usage": _records(self.usage),
             "consequences": _records(self.consequences),
-            "loss": _plain([asdict(line) for line in self.loss]),
+            "loss": jsonable([asdict(line) for line in self.loss]),
             "loss_p_value": self.loss_p_value,
             "little": None if self.little is None else asdict(self.little),
-            "structural_holes": _plain([asdict(line) for line in self.structural_holes]),
-            "contradictions": _plain([asdict(line) for line in self.contradictions]),
+            "structural_holes": jsonable([asdict(line) for line in self.structural_holes]),
+            "contradictions": jsonable([asdict(line) for line in self.contradictions]),
             "independences_tested": self.independences_tested,
             "ignored": list(self.ignored),
+            "settings": to_dict(self.settings),
         }
 
     def _patterns_to_dict(self) -> list[dict[str, Any]]:
-        names = list(self.graph.nodes)
-        shown = self.patterns[names].to_numpy(dtype=bool)
+        names = np.array(self.graph.nodes, dtype=object)
+        shown = self.patterns[list(names)].to_numpy(dtype=bool)
         counts = self.patterns["row count"].tolist()
         return [
-            {
-                "observed": [name for name, there in zip(names, line, strict=True) if there],
-                "rows": n,
-            }
+            {"observed": names[line].tolist(), "rows": n}
             for line, n in zip(shown, counts, strict=True)
         ]
 
@@ -163,11 +181,9 @@ class Report:
     def glance(self) -> tuple[str, dict[str, str]]:
         """Returns the report in a title and a few facts; `summary` has all of it."""
         asked = "all families" if self.effect is None else f"the effect {' → '.join(self.effect)}"
-        state = (
-            f"not guaranteed for {', '.join(self.uncovered)}"
-            if self.uncovered
-            else "nothing in these rows speaks against it"
-        )
+        state = "nothing in these rows speaks against it"
+        if self.uncovered:
+            state = f"not guaranteed for {', '.join(self.uncovered)}"
         facts = {
             "rows": f"{self.rows}, {self.usage['rows'].iloc[0]} of them complete",
             "patterns of holes": f"{len(self.patterns)}",
@@ -185,18 +201,86 @@ class Report:
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    columns = {str(name): _plain(frame[name].tolist()) for name in frame.columns}
+    columns = {str(name): jsonable(frame[name].tolist()) for name in frame.columns}
     return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a report holds
-    """Returns what JSON can write: no tuples, no numpy, no NaN, no infinity."""
-    if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+def node_table(
+    graph: CausalGraph,
+    patterns: Patterns,
+    needed: Sequence[int],
+    flagged: Sequence[Sequence[Region]],
+    named: int,
+) -> pd.DataFrame:
+    """Returns a line for each family that is needed."""
+    whole, total = whole_families(graph, patterns.observed), int(patterns.rows.sum())
+    names = np.array(graph.nodes, dtype=object)
+    nodes = [graph.nodes[i] for i in needed]
+    rows = [int(patterns.rows[whole[:, i]].sum()) for i in needed]
+    showing = [np.flatnonzero(whole[:, i]) for i in needed]
+    return pd.DataFrame(
+        {
+            "node": nodes,
+            "parents": [graph.parents_of(node) for node in nodes],
+            "rows shown": [int(patterns.rows[patterns.observed[:, i]].sum()) for i in needed],
+            "rows whole": rows,
+            "share whole": [count / total for count in rows],
+            "family positivity": [
+                "not guaranteed" if regions else "nothing against it" for regions in flagged
+            ],
+            "patterns": [
+                tuple(f"{{{', '.join(names[patterns.observed[p]])}}}" for p in found[:named])
+                for found in showing
+            ],
+            "pattern count": [len(found) for found in showing],
+            "status": [_status(regions) for regions in flagged],
+            "sentence": [
+                uncovered_sentence(graph, node, regions)
+                if regions
+                else covered_sentence(graph, node, count, total)
+                for node, regions, count in zip(nodes, flagged, rows, strict=True)
+            ],
+        }
+    )
+
+
+def _status(regions: Sequence[Region]) -> str:
+    if not regions:
+        return "covered"
+    if regions[0].conditions:
+        return "uncovered in part"
+    return "never whole" if regions[0].whole == 0 else "almost never whole"
+
+
+def region_table(graph: CausalGraph, regions: Sequence[tuple[str, Region]]) -> pd.DataFrame:
+    """Returns a line for each region, flagged ones first, then by their share."""
+    order = sorted(regions, key=lambda pair: (not pair[1].flagged, -pair[1].share))
+    nodes, found = [node for node, _ in order], [region for _, region in order]
+
+    def counted(*fields: str) -> dict[str, list[Any]]:
+        return {name: [getattr(region, name) for region in found] for name in fields}
+
+    return pd.DataFrame(
+        {
+            "node": nodes,
+            "family": [(node, *graph.parents_of(node)) for node in nodes],
+            "where": [where(region.conditions) or "everywhere" for region in found],
+            "conditions": [tuple(map(_condition, region.conditions)) for region in found],
+            **counted("rows", "whole", "share"),
+            "chance": [region.whole / region.rows if region.rows else 0.0 for region in found],
+            **counted("lower", "upper", "elsewhere", "hidden", "luck", "flagged"),
+            "sentence": [region_sentence(graph, node, region) for node, region in order],
+        }
+    )
+
+
+def _condition(condition: Condition) -> dict[str, Any]:
+    """Returns a condition as a dictionary: a column with its edges, or with its levels."""
+    column, levels = condition.column, condition.stretch.levels
+    if levels is not None:
+        labels = column.labels or tuple(map(str, levels))
+        return {"column": column.name, "levels": tuple(labels[k] for k in levels)}
+    low, high = edges(condition)
+    if column.labels is not None or column.whole_numbers:  # the ends themselves are inside
+        low, high = condition.stretch.low, condition.stretch.high
+    return {"column": column.name, "low": low, "high": high}

@@ -16,6 +16,19 @@ all lengths at once.
 
 All families are first scanned at once over some 256 blocks of rows, which never cut ties; only
 where these hint at something does a pass over single rows follow.
+
+How sure a count is: a family was seen whole in k of m rows. The upper bound of its chance there
+(Clopper and Pearson) is the p at which so few would still happen with probability 1 − level:
+
+    P( Bin(m, p) ≤ k ) = 1 − level.
+
+With k = 0 and a level of 95 % it falls below 2 % at m = 149 rows. A stretch of rows that was
+searched for is luckier than one that was given: where the family is seen with chance q around it,
+n rows hold about 1 + n q places where a stretch may begin, so that
+
+    luck = (1 + n q) · P( Bin(m, q) ≤ k )
+
+is about the number of such stretches to expect from chance alone.
 """
 
 from __future__ import annotations
@@ -25,19 +38,39 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import bdtr, bdtrc
+from scipy.special import bdtr, bdtrc, betaincinv
 
 from misscnf.identification.columns import Column
+from misscnf.identification.settings import RegionRules
 
-__all__ = ["Axis", "Stretch", "Scores"]
+__all__ = ["upper_bound", "lower_bound", "luck", "fewest_rows", "Axis", "Stretch", "Scores"]
 
-BLOCKS = 256
-MOST_STRETCHES = 4
-"""Of one family along one column."""
-SMALL_LEVEL = 0.05
-"""A level joins a region only if chance alone would leave it as empty less often than this."""
-TAIL = 0.05
-"""The end of a column joins a stretch unless so many whole families there are rarer than this."""
+
+def upper_bound(whole: float, rows: float, level: float = 0.95) -> float:
+    """Returns the one-sided upper bound of a chance; 1 where nothing was tried."""
+    return 1.0 if whole >= rows else float(betaincinv(whole + 1.0, rows - whole, level))
+
+
+def lower_bound(whole: float, rows: float, level: float = 0.95) -> float:
+    """Returns the one-sided lower bound of a chance; 0 where nothing was tried."""
+    return 0.0 if whole <= 0 else float(betaincinv(whole, rows - whole + 1.0, 1.0 - level))
+
+
+def luck(whole: int, rows: int, around: float, searched: int) -> float:
+    """Returns how many stretches this empty are to be expected from chance alone.
+
+    Arguments:
+        whole: Rows of the stretch that show the family whole.
+        rows: Rows of the stretch.
+        around: The chance to see the family whole outside the stretch.
+        searched: Rows in which the stretch was searched for.
+    """
+    return float((1.0 + searched * around) * bdtr(whole, rows, np.clip(around, 0.0, 1.0)))
+
+
+def fewest_rows(chance: float, level: float = 0.95) -> int:
+    """Returns how many rows without a whole family bring the upper bound below a chance."""
+    return math.floor(math.log(1.0 - level) / math.log(1.0 - chance)) + 1
 
 
 @dataclass(frozen=True)
@@ -98,15 +131,17 @@ class Axis:
 
     Arguments:
         column: The column.
+        rules: How it is scanned.
         order: Positions of the rows that show it, sorted by its value; found if not given.
     """
 
-    def __init__(self, column: Column, order: np.ndarray | None = None) -> None:
-        self.column = column
-        if order is None:
-            shown = np.flatnonzero(column.observed)
-            by_value = np.argsort(column.values[shown], kind="stable")
-            order = shown[by_value].astype(np.int32)
+    def __init__(
+        self, column: Column, rules: RegionRules, order: np.ndarray | None = None
+    ) -> None:
+        self.column, self.rules = column, rules
+        if order is None:  # NaN, a hole, is sorted last
+            order = np.argsort(column.values, kind="stable").astype(np.int32)
+            order = order[: column.observed.sum()]
         self.order = order
         """(n,) positions of the rows in the table"""
         self.values = column.values[order]
@@ -117,7 +152,7 @@ class Axis:
 
     def among(self, rows: np.ndarray) -> Axis:
         """Returns the axis of the rows (N,) that are True."""
-        return Axis(self.column, self.order[rows[self.order]])
+        return Axis(self.column, self.rules, self.order[rows[self.order]])
 
     @cached_property
     def ties(self) -> np.ndarray:
@@ -128,9 +163,13 @@ class Axis:
     @cached_property
     def block_starts(self) -> np.ndarray:
         """(B,) where each block starts in the order: a value each, or an even share of rows."""
-        if not self.column.ordered or len(self.ties) <= BLOCKS:
+        if not self.column.ordered or len(self.ties) <= self.rules.blocks:
             return self.ties[:-1]
-        even = np.linspace(0, len(self), BLOCKS, endpoint=False).astype(np.int64)
+        return self.even_starts(self.rules.blocks)
+
+    def even_starts(self, count: int) -> np.ndarray:
+        """Returns where about so many blocks of even shares of rows start; none cuts ties."""
+        even = np.linspace(0, len(self), count, endpoint=False).astype(np.int64)
         return np.unique(self.ties[np.searchsorted(self.ties, even, side="right") - 1])
 
     @cached_property
@@ -179,14 +218,13 @@ class Axis:
         if not self.column.ordered:
             return self._level_set(scores, rows, count, least_score)
         sums = np.concatenate([[0], flags.cumsum()])
-        spans = _best_spans(scores, least_score)
         found = []
-        for first, last in spans:
+        for first, last in _best_spans(scores, least_score)[: self.rules.most_stretches]:
             start, stop = int(self.ties[first]), int(self.ties[last])
-            before, after = int(sums[start]), int(sums[-1] - sums[stop])
-            if _may_be_unseen(before, start, scored.chance):
+            after = int(sums[-1] - sums[stop])
+            if self._may_be_unseen(int(sums[start]), start, scored.chance):
                 start = 0
-            if _may_be_unseen(after, len(self) - stop, scored.chance):
+            if self._may_be_unseen(after, len(self) - stop, scored.chance):
                 stop = len(self)
             found.append(self.stretch(start, stop, sums))
         return list(dict.fromkeys(found))
@@ -212,6 +250,10 @@ class Axis:
             beside=float(whole / beside) if beside else None,
         )
 
+    def _may_be_unseen(self, whole: int, rows: int, chance: float) -> bool:
+        """Tells whether so many whole families go with a chance no larger than the least."""
+        return rows > 0 and (whole == 0 or bdtrc(whole - 1, rows, chance) > self.rules.tail)
+
     def _level_set(
         self, scores: np.ndarray, rows: np.ndarray, whole: np.ndarray, least_score: float
     ) -> list[Stretch]:
@@ -219,16 +261,9 @@ class Axis:
         if chosen.all() or scores[chosen].sum() < least_score:
             return []
         outside = whole[~chosen].sum() / rows[~chosen].sum()
-        chosen &= bdtr(whole, rows, outside) <= SMALL_LEVEL
-        if not chosen.any():
-            return []
-        codes = self.values[self.ties[:-1][chosen]]
-        return [Stretch(levels=tuple(int(code) for code in codes))]
-
-
-def _may_be_unseen(whole: int, rows: int, chance: float) -> bool:
-    """Tells whether so many whole families go with a chance no larger than the least."""
-    return rows > 0 and (whole == 0 or bdtrc(whole - 1, rows, chance) > TAIL)
+        chosen &= bdtr(whole, rows, outside) <= self.rules.small_level
+        levels = tuple(int(code) for code in self.values[self.ties[:-1][chosen]])
+        return [Stretch(levels=levels)] if levels else []
 
 
 def _best_spans(scores: np.ndarray, least: float) -> list[tuple[int, int]]:
@@ -250,4 +285,4 @@ def _best_spans(scores: np.ndarray, least: float) -> list[tuple[int, int]]:
         found.append((float(gains[stop]), begin + start, begin + stop + 1))
         waiting += [(begin, begin + start), (begin + stop + 1, end)]
     found.sort(reverse=True)
-    return [(start, stop) for _, start, stop in found[:MOST_STRETCHES]]
+    return [(start, stop) for _, start, stop in found]

@@ -2,19 +2,28 @@ r"""The report in words: numbers that a person can act on, and no more than the 
 
 A family that is not covered is "not guaranteed", never "impossible": family positivity is enough
 for every flow, and parametric ones may do with less. Nothing is said to be missing at random.
+
+The summary says first whether every family is covered and where not, then which questions lean on
+that, then how values seem to be lost, and last what somebody should be asked.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from misscnf.graph import CausalGraph
 from misscnf.identification.families import family_names
+from misscnf.identification.independences import Contradiction
 from misscnf.identification.loss import Explained, Explanation
 from misscnf.identification.regions import Condition, Region
+
+if TYPE_CHECKING:
+    from misscnf.identification.report import Report
 
 __all__ = [
     "percent",
@@ -27,10 +36,10 @@ __all__ = [
     "uncovered_sentence",
     "covered_sentence",
     "loss_sentence",
+    "contradiction_sentence",
     "tidy",
+    "write_summary",
 ]
-
-SHOWN = 8
 
 
 def percent(share: float) -> str:
@@ -53,7 +62,7 @@ def chance_of(p_value: float) -> str:
     return f"= {p_value:.2g}" if p_value >= 1e-12 else "below 1e-12"
 
 
-def listed(names: Sequence[object], most: int = SHOWN) -> str:
+def listed(names: Sequence[object], most: int = 8) -> str:
     """Returns names with commas, and how many more there are."""
     shown = ", ".join(map(str, names[:most]))
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
@@ -74,12 +83,11 @@ def edges(condition: Condition) -> tuple[float | None, float | None]:
     stretch, column = condition.stretch, condition.column
     shown = column.values[column.observed]
     slack = 1e-3 * float(np.quantile(shown, 0.95) - np.quantile(shown, 0.05))
-    low = high = None
-    if stretch.low is not None and stretch.below is not None:
-        low = tidy(stretch.below, stretch.low, slack)
-    if stretch.high is not None and stretch.above is not None:
-        high = tidy(stretch.high, stretch.above, slack)
-    return low, high
+
+    def between(low: float | None, high: float | None) -> float | None:
+        return None if low is None or high is None else tidy(low, high, slack)
+
+    return between(stretch.below, stretch.low), between(stretch.high, stretch.above)
 
 
 def where(conditions: Sequence[Condition]) -> str:
@@ -91,28 +99,24 @@ def _stretch(condition: Condition) -> str:
     column, stretch = condition.column, condition.stretch
     if stretch.levels is not None:
         names = [_label(condition, code) for code in stretch.levels]
-        if len(names) > SHOWN:
+        if len(names) > 8:
             return f"one of {listed(names)}"
         return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
-    if column.labels is not None or column.whole_numbers:
-        return _whole_numbers(condition)
+    if column.labels is not None or column.whole_numbers:  # the ends themselves are inside
+        first, last = (_label(condition, end) for end in (stretch.low, stretch.high))
+        if first and last:
+            return first if first == last else f"from {first} to {last}"
+        return f"{first} or more" if first else f"{last} or less"
     low, high = edges(condition)
     if low is not None and high is not None:
         return f"between {low:.12g} and {high:.12g}"
     return f"above {low:.12g}" if low is not None else f"below {high:.12g}"
 
 
-def _whole_numbers(condition: Condition) -> str:
-    stretch = condition.stretch
-    low = None if stretch.low is None else _label(condition, stretch.low)
-    high = None if stretch.high is None else _label(condition, stretch.high)
-    if low is not None and high is not None:
-        return low if low == high else f"from {low} to {high}"
-    return f"{low} or more" if low is not None else f"{high} or less"
-
-
-def _label(condition: Condition, code: float) -> str:
+def _label(condition: Condition, code: float | None) -> str:
     labels = condition.column.labels
+    if code is None:
+        return ""
     return f"{code:.12g}" if labels is None else labels[int(code)]
 
 
@@ -120,33 +124,28 @@ def region_sentence(graph: CausalGraph, node: str, region: Region) -> str:
     """Returns a sentence on a family and a region of it."""
     family = family_names(graph, node)
     together = " together" if graph.parents_of(node) else ""
-    counts = f"{region.whole} of {region.rows} rows"
+    counts = f"in {region.whole} of {region.rows} rows"
     if not region.conditions:
         if region.whole == 0:
             return f"{family}: no row shows {'them together' if together else 'it'}."
-        return (
-            f"{family}: almost never seen{together}, in {counts}, a chance below "
-            f"{at_most(region.upper)}."
-        )
-    often = "never" if region.whole == 0 else "almost never"
+        below = at_most(region.upper)
+        return f"{family}: almost never seen{together}, {counts}, a chance below {below}."
     if not region.flagged:
-        often = f"seen{together} least"
         return (
-            f"{family}: {often} where {where(region.conditions)} "
-            f"({percent(region.share)} of rows): in {counts}, against "
+            f"{family}: seen{together} least where {where(region.conditions)} "
+            f"({percent(region.share)} of rows): {counts}, against "
             f"{percent(region.elsewhere)} elsewhere."
         )
+    often = "never" if region.whole == 0 else "almost never"
     return f"{family}: {often} seen{together} {_where_and_how_much(region)}."
 
 
 def _where_and_how_much(region: Region) -> str:
-    unseen = ""
-    if region.hidden > 0.0:
-        unseen = f"; {percent(region.hidden)} of rows do not show where they are"
+    hidden = f"; {percent(region.hidden)} of rows do not show where they are"
     return (
         f"where {where(region.conditions)} ({percent(region.share)} of rows; {region.whole} of "
         f"{region.rows} rows, a chance below {at_most(region.upper)}, against "
-        f"{percent(region.elsewhere)} elsewhere{unseen})"
+        f"{percent(region.elsewhere)} elsewhere{hidden if region.hidden > 0.0 else ''})"
     )
 
 
@@ -189,3 +188,157 @@ def _direction(by: Explanation) -> str:
     if by.levels is not None:
         return f"more often where {by.column} is {by.levels[way == 'high']} (odds times {size})"
     return f"more often where {by.column} is {way} (odds times {size} a standard deviation)"
+
+
+def contradiction_sentence(line: Contradiction) -> str:
+    """Returns a sentence on two nodes that depend on one another against the graph."""
+    given = f" given {', '.join(line.given)}" if line.given else ""
+    return (
+        f"{line.node} and {line.other}{given}: independent by the graph, correlated by "
+        f"{line.correlation:.2f} in the {line.rows} rows looked at"
+    )
+
+
+def write_summary(report: Report) -> str:
+    """Returns a report as text."""
+    parts = [_head(report), _families(report)]
+    if report.effect is None and not report.ok:
+        parts.append(_consequences(report))
+    parts += [_loss(report), _questions(report), _graph(report), _ignored(report)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _head(report: Report) -> str:
+    complete, ours = report.usage.iloc[0], report.usage.iloc[1]
+    holes = 1.0 - int(ours["cells"]) / (report.rows * len(report.graph))
+    order = "monotone" if report.monotone else "not monotone"
+    count = len(report.patterns)
+    return (
+        f"{report.rows} rows, {len(report.graph)} columns, {percent(holes)} holes, "
+        f"{count} pattern{'s' * (count != 1)} ({order})\n"
+        f"Complete rows: {complete['rows']} ({percent(complete['row share'])}), with "
+        f"{percent(complete['cell share'])} of what was seen; misscnf uses {ours['rows']} rows "
+        f"and all of it.\n{report.full_pattern_sentence}"
+    )
+
+
+def _families(report: Report) -> str:
+    covered = report.nodes["status"] == "covered"
+    against = [f"  ✗ {sentence}" for sentence in report.nodes.loc[~covered, "sentence"]]
+    lines = [_verdict(report), *_cut(against, report)]
+    if covered.any():
+        names = listed(report.nodes.loc[covered, "node"].tolist())
+        lines.append(f"  ✓ seen whole, with no region without them found: {names}")
+    if report.needed and report.rows < report.rows_to_tell:
+        lines.append(
+            f"  With fewer than {report.rows_to_tell} rows no region can be told from chance, "
+            f"only families that are never seen whole."
+        )
+    if not report.ok:
+        lines.append(
+            "  Not guaranteed means: these rows do not show what the mechanism is there. A "
+            "parametric fit may\n  still extrapolate rightly; nothing in the table can tell."
+        )
+    return "\n".join(lines)
+
+
+def _verdict(report: Report) -> str:
+    asked, total = "", len(report.nodes)
+    if report.effect is not None:
+        treatment, outcome = report.effect
+        if not report.needed:
+            why = f"By the graph {treatment} has no effect on {outcome}"
+            return f"{why}: no mechanism is needed to say so."
+        needed = listed([family_names(report.graph, node) for node in report.needed])
+        asked = f"The effect of {treatment} on {outcome} needs {needed}.\n"
+    if report.ok:
+        families = f"{total} famil{'ies' if total != 1 else 'y'}"
+        return f"{asked}Family positivity: nothing in these rows speaks against it ({families})."
+    missing = len(report.uncovered)
+    return f"{asked}Family positivity: not guaranteed for {missing} of {total} families."
+
+
+def _consequences(report: Report) -> str:
+    table = report.consequences
+    leans = table["leans on"].map(len) > 0
+    lines = []
+    for head, chosen in (("What leans on that", leans), ("What does not", ~leans)):
+        lines.append(head)
+        for question, asked in table.groupby("question", sort=False):
+            told = _asked(asked, chosen[asked.index])
+            safe = question == "counterfactual" and chosen is not leans
+            rows = " (in rows without holes)" if safe else ""
+            lines.append(f"  {question}s{rows}: {told}")
+    return "\n".join(lines)
+
+
+def _asked(part: pd.DataFrame, chosen: pd.Series) -> str:
+    """Returns some of the questions of a kind in words."""
+    if not chosen.any():
+        return "none"
+    if part["treatment"].isna().all():
+        return listed(part.loc[chosen, "outcome"].tolist())
+    if chosen.all():
+        return "all"
+    return listed([f"{line.treatment} on {line.outcome}" for line in part[chosen].itertuples()])
+
+
+def _loss(report: Report) -> str:
+    if not report.loss:
+        return "No value is missing."
+    lines = ["How values are lost"]
+    lines += _cut([f"  {loss_sentence(line)}" for line in report.loss], report)
+    lines.append(f"  {_little(report)}")
+    p_value = 1.0 if report.little is None else report.little.p_value
+    if report.little is None and not any(line.tested for line in report.loss):
+        lines.append("  These rows are too few to say how values are lost.")
+    elif any(line.by for line in report.loss) or p_value < report.settings.little.level:
+        lines.append(
+            "  So values are not lost completely at random. Whether they are lost at random given "
+            "what\n  is shown (MAR) no table can tell: that depends on values that are not there."
+        )
+    else:
+        lines.append(
+            "  Nothing here contradicts loss completely at random; loss that depends on the lost "
+            "values themselves\n  would look the same, and no table can tell."
+        )
+    return "\n".join(lines)
+
+
+def _little(report: Report) -> str:
+    test = report.little
+    if test is None:
+        return "Little's test was not made: it needs two patterns of numbers with enough rows."
+    part = "" if test.row_share == 1.0 else f", {percent(test.row_share)} of rows"
+    rest = "" if test.converged else " (its moments had not come to rest)"
+    return (
+        f"Little's test of loss completely at random: χ²({test.degrees}) = {test.statistic:.1f}, "
+        f"p {chance_of(test.p_value)} ({test.patterns} patterns{part}){rest}."
+    )
+
+
+def _questions(report: Report) -> str:
+    if not report.structural_holes:
+        return ""
+    lines = _cut([f"  {hole.question}" for hole in report.structural_holes], report)
+    return "\n".join(["Please ask", *lines])
+
+
+def _graph(report: Report) -> str:
+    if not report.contradictions:
+        return ""
+    lines = [f"  {contradiction_sentence(line)}" for line in report.contradictions]
+    head = "rows against the graph (loss and nonlinear mechanisms can do this too)"
+    return "\n".join([f"For information: {head}", *_cut(lines, report)])
+
+
+def _ignored(report: Report) -> str:
+    why = "being outside the graph and neither numbers nor levels that vary"
+    return f"Left aside, {why}: {listed(report.ignored)}." if report.ignored else ""
+
+
+def _cut(lines: list[str], report: Report) -> list[str]:
+    most = report.settings.telling.most_lines
+    if len(lines) <= most:
+        return lines
+    return [*lines[:most], f"  … and {len(lines) - most} more in the report's tables"]

@@ -26,11 +26,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from misscnf.data.rows import RowSource
 from misscnf.graph import CausalGraph
 
 __all__ = ["Plan", "Components"]
-
-NONE = -1
 
 
 @dataclass(frozen=True)
@@ -51,13 +50,9 @@ class Plan:
 
     @staticmethod
     def make(
-        graph: CausalGraph,
-        observed: Tensor,
-        *,
-        clamped: Iterable[int] = (),
-        joint: bool = False,
+        graph: CausalGraph, observed: Tensor, *, clamped: Iterable[int] = (), joint: bool = False
     ) -> Plan:
-        """Plans a table.
+        """Returns the plan of a table.
 
         Arguments:
             graph: The causal graph.
@@ -65,20 +60,32 @@ class Plan:
             clamped: Nodes held by an intervention, in all rows.
             joint: Whether all that is hidden in a row forms one component, as in Algorithm 1.
         """
-        held = frozenset(clamped)
-        observed = observed.clone()
+        held, observed = frozenset(clamped), observed.clone()
         observed[:, sorted(held)] = True
-        patterns, pattern = _distinct_rows(observed)
+        return Plan._of_patterns(graph, *_distinct_rows([observed]), held, joint=joint)
+
+    @staticmethod
+    def of(graph: CausalGraph, rows: RowSource, *, joint: bool = False) -> Plan:
+        """Plans the rows of a source, of which it only keeps the packed patterns of holes."""
+        observed = (batch.observed for batch in rows.batches())
+        return Plan._of_patterns(graph, *_distinct_rows(observed), frozenset(), joint=joint)
+
+    @staticmethod
+    def _of_patterns(
+        graph: CausalGraph, patterns: Tensor, pattern: Tensor, held: frozenset[int], *, joint: bool
+    ) -> Plan:
         factor = patterns.clone()
         factor[:, sorted(held)] = False
         closure = _closure(graph, patterns, held)
         whole = torch.stack([patterns[:, list(pa)].all(1) for pa in graph.parents], dim=1)
-        if joint:
-            label = _joint_label(closure, patterns)
+        hidden = closure & ~patterns
+        if joint:  # one label for all that is hidden in a row
+            smallest = hidden.int().argmax(dim=1, keepdim=True).int()
+            label = torch.where(hidden, smallest, len(graph))
         else:
-            label = _component_label(graph, closure & (factor | ~patterns), patterns)
+            label = _component_label(graph, closure & (factor | ~patterns), hidden)
         label = _with_evidence(graph, label, factor & ~whole)
-        return Plan(graph, pattern, patterns, closure & ~patterns, factor & whole, label)
+        return Plan(graph, pattern, patterns, hidden, factor & whole, label)
 
     def __len__(self) -> int:
         return len(self.pattern)
@@ -111,18 +118,12 @@ class Plan:
         cell_node, cell_row = hidden.nonzero(as_tuple=True)
         evidence_node, evidence_row = ((label >= 0) & ~hidden).nonzero(as_tuple=True)
         cell_component = number[cell_row, label[cell_node, cell_row].long()]
+        evidence_component = number[evidence_row, label[evidence_node, evidence_row].long()]
         row, node = first.nonzero(as_tuple=True)
-        return Components(
-            row=row,
-            node=node,
-            size=torch.bincount(cell_component, minlength=len(row)),
-            cell_node=cell_node,
-            cell_row=cell_row,
-            cell_component=cell_component,
-            evidence_node=evidence_node,
-            evidence_row=evidence_row,
-            evidence_component=number[evidence_row, label[evidence_node, evidence_row].long()],
-        )
+        size = torch.bincount(cell_component, minlength=len(row))
+        cells = cell_node, cell_row, cell_component
+        evidence = evidence_node, evidence_row, evidence_component
+        return Components(row, node, size, *cells, *evidence)
 
 
 @dataclass(frozen=True)
@@ -152,18 +153,14 @@ class Components:
         if keep.all():
             return self
         number = keep.cumsum(0) - 1
-        cell, evidence = keep[self.cell_component], keep[self.evidence_component]
-        return Components(
-            row=self.row[keep],
-            node=self.node[keep],
-            size=self.size[keep],
-            cell_node=self.cell_node[cell],
-            cell_row=self.cell_row[cell],
-            cell_component=number[self.cell_component[cell]],
-            evidence_node=self.evidence_node[evidence],
-            evidence_row=self.evidence_row[evidence],
-            evidence_component=number[self.evidence_component[evidence]],
-        )
+
+        def kept(node: Tensor, row: Tensor, component: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            mine = keep[component]
+            return node[mine], row[mine], number[component[mine]]
+
+        cells = kept(self.cell_node, self.cell_row, self.cell_component)
+        evidence = kept(self.evidence_node, self.evidence_row, self.evidence_component)
+        return Components(self.row[keep], self.node[keep], self.size[keep], *cells, *evidence)
 
     def split(self, part: Tensor) -> list[Components]:
         """Returns the components of each part, (C,) 0, 1, …, in one pass over the cells."""
@@ -182,40 +179,46 @@ class Components:
             return [list(column[order].split(counts)) for column in columns]
 
         whole = pieces(part, self.row, self.node, self.size)
-        cell_component, evidence_component = self.cell_component, self.evidence_component
-        cells = pieces(part[cell_component], self.cell_node, self.cell_row, number[cell_component])
-        evidence = pieces(
-            part[evidence_component],
-            self.evidence_node,
-            self.evidence_row,
-            number[evidence_component],
-        )
+        of = self.cell_component
+        cells = pieces(part[of], self.cell_node, self.cell_row, number[of])
+        of = self.evidence_component
+        evidence = pieces(part[of], self.evidence_node, self.evidence_row, number[of])
         return [Components(*columns) for columns in zip(*whole, *cells, *evidence, strict=True)]
+
+    def factors(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns node, row and component of all factors: of hidden cells, then of evidence."""
+        return (
+            torch.cat([self.cell_node, self.evidence_node]),
+            torch.cat([self.cell_row, self.evidence_row]),
+            torch.cat([self.cell_component, self.evidence_component]),
+        )
 
     def touching(self, nodes: Tensor) -> Tensor:
         """Returns (C,), True where a factor of the component belongs to a node in nodes (d,)."""
-        touched = torch.zeros(len(self), dtype=torch.bool, device=self.row.device)
-        touched[self.cell_component[nodes[self.cell_node]]] = True
-        touched[self.evidence_component[nodes[self.evidence_node]]] = True
+        node, _, component = self.factors()
+        touched = torch.zeros_like(self.row, dtype=torch.bool)
+        touched[component[nodes[node]]] = True
         return touched
 
     def slots(self) -> Tensor:
         """Returns (H,), the place of each cell within its component, in graph order."""
         order = torch.argsort(self.cell_component, stable=True)
-        start = torch.cumsum(self.size, 0) - self.size
+        start = (torch.cumsum(self.size, 0) - self.size)[self.cell_component[order]]
         slot = torch.empty_like(order)
-        places = torch.arange(len(order), device=order.device)
-        slot[order] = places - start[self.cell_component[order]]
+        slot[order] = torch.arange(len(order), device=order.device) - start
         return slot
 
 
-def _distinct_rows(observed: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the distinct rows of a boolean matrix and where each row is among them."""
-    packed = np.packbits(observed.cpu().numpy(), axis=1)
-    keys = np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1]))).ravel()
+def _distinct_rows(observed: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
+    """Returns the distinct rows of boolean matrices and where each row is among them."""
+    packed, like = [], torch.zeros(0)
+    for like in observed:
+        packed.append(np.packbits(like.cpu().numpy(), axis=1))
+    whole = np.concatenate(packed)
+    keys = whole.view(np.dtype((np.void, whole.shape[1]))).ravel()
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    device = observed.device
-    return observed[torch.from_numpy(first).to(device)], torch.from_numpy(inverse).to(device)
+    patterns = np.unpackbits(whole[first], axis=1, count=like.shape[1]).astype(bool)
+    return torch.from_numpy(patterns).to(like.device), torch.from_numpy(inverse).to(like.device)
 
 
 def _closure(graph: CausalGraph, observed: Tensor, held: frozenset[int]) -> Tensor:
@@ -228,7 +231,7 @@ def _closure(graph: CausalGraph, observed: Tensor, held: frozenset[int]) -> Tens
     return closure
 
 
-def _component_label(graph: CausalGraph, closure: Tensor, observed: Tensor) -> Tensor:
+def _component_label(graph: CausalGraph, closure: Tensor, hidden: Tensor) -> Tensor:
     """Returns the smallest hidden node linked to each hidden node, d elsewhere.
 
     Labels flow along families until nothing changes, down and up the graph in turn. The family
@@ -236,7 +239,7 @@ def _component_label(graph: CausalGraph, closure: Tensor, observed: Tensor) -> T
     """
     d = len(graph)
     nodes = torch.arange(d, dtype=torch.int32, device=closure.device)
-    label = torch.where(closure & ~observed, nodes, d)
+    label = torch.where(hidden, nodes, d)
     families = [[i, *parents] for i, parents in enumerate(graph.parents) if parents]
     while True:
         before = label.clone()
@@ -248,18 +251,9 @@ def _component_label(graph: CausalGraph, closure: Tensor, observed: Tensor) -> T
             return label
 
 
-def _joint_label(closure: Tensor, observed: Tensor) -> Tensor:
-    """Returns one label for all that is hidden in a row, d elsewhere."""
-    hidden = closure & ~observed
-    d = hidden.shape[1]
-    smallest = hidden.int().argmax(dim=1, keepdim=True).int()
-    return torch.where(hidden, smallest, d)
-
-
 def _with_evidence(graph: CausalGraph, label: Tensor, evidence: Tensor) -> Tensor:
     """Gives each piece of evidence the label of its hidden parents, and −1 to what has none."""
-    d = len(graph)
-    result = torch.where(label < d, label, NONE)
+    result = torch.where(label < len(graph), label, -1)
     for i, parents in enumerate(graph.parents):
         if parents:
             among_parents = label[:, list(parents)].amin(1)

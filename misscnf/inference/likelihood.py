@@ -3,8 +3,8 @@ r"""The log-density of what each row shows, with its quality.
     log p(x_O) = Σ_{free} log φ_i + Σ_components log E_u[evidence]     (Proposition 1)
 
 Free factors are exact. Each component's integral carries its standard error and its effective
-draws; a row's standard error adds theirs in squares (components are drawn independently), and its
-effective draws are those of its worst component.
+sample size; a row's standard error adds theirs in squares (components are drawn independently),
+and its effective size is that of its worst component.
 """
 
 from __future__ import annotations
@@ -13,29 +13,14 @@ import math
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.inference.elimination import Plan
-from misscnf.inference.integrals import Effort, integrate
+from misscnf.inference.integrals import Effort, Efforts, integrate
+from misscnf.inference.integrals.enumeration import factors_log_prob
 from misscnf.model import StructuralModel
 
-__all__ = ["RowLikelihood", "observed_log_prob", "free_log_prob", "EVALUATION", "ALGORITHM_1"]
-
-EVALUATION = Effort(
-    draws=16,
-    randomisations=16,
-    least_effective=4.0,
-    tolerance=3e-3,
-    limit=2048,
-    pilot_draws=1024,
-    tail=1e-12,
-)
-"""Evaluation doubles its draws until the standard error of a component is below 0.003."""
-
-ALGORITHM_1 = Effort(draws=512, adapt=False, independent=True, closed_form=False)
-"""The paper's: 512 independent draws from the prior."""
-
-ROWS_AT_ONCE = 4096
+__all__ = ["RowLikelihood", "observed_log_prob", "free_log_prob"]
 
 
 @dataclass(frozen=True)
@@ -47,15 +32,15 @@ class RowLikelihood:
     standard_error: Tensor
     """(N,); zero where exact"""
     effective_draws: Tensor
-    """(N,); of the worst component, infinite where exact"""
+    """(N,); effective sample size of the worst component, infinite where exact"""
 
 
 def observed_log_prob(
     model: StructuralModel,
     values: Tensor,
     plan: Plan,
-    generator: torch.Generator,
-    effort: Effort = EVALUATION,
+    generator: Generator,
+    effort: Effort = Efforts.evaluation,
 ) -> RowLikelihood:
     """Evaluates log p(x_O) of each row.
 
@@ -66,23 +51,17 @@ def observed_log_prob(
         generator: Where randomness comes from.
         effort: How hard to work on what has no closed form.
     """
-    parts = []
+    parts = [[values.new_zeros(0)] * 3]
     with torch.no_grad():
-        for rows in torch.arange(len(values), device=values.device).split(ROWS_AT_ONCE):
+        for rows in torch.arange(len(values), device=values.device).split(effort.rows_at_once):
             parts.append(_evaluate(model, values[rows], plan.select(rows), generator, effort))
-    if not parts:
-        empty = values.new_zeros(0)
-        return RowLikelihood(empty, empty, empty)
-    return RowLikelihood(
-        torch.cat([part.log_prob for part in parts]),
-        torch.cat([part.standard_error for part in parts]),
-        torch.cat([part.effective_draws for part in parts]),
-    )
+    return RowLikelihood(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 
 def _evaluate(
-    model: StructuralModel, values: Tensor, plan: Plan, generator: torch.Generator, effort: Effort
-) -> RowLikelihood:
+    model: StructuralModel, values: Tensor, plan: Plan, generator: Generator, effort: Effort
+) -> list[Tensor]:
+    """Returns what a `RowLikelihood` holds."""
     log_prob = free_log_prob(model, values, plan)
     variance = torch.zeros_like(log_prob)
     effective = torch.full_like(log_prob, math.inf)
@@ -91,16 +70,9 @@ def _evaluate(
         log_prob.index_add_(0, row, integral.log_integral().to(log_prob))
         variance.index_add_(0, row, integral.standard_error().to(log_prob) ** 2)
         effective.scatter_reduce_(0, row, integral.effective_size().to(log_prob), "amin")
-    return RowLikelihood(log_prob, variance.sqrt(), effective)
+    return [log_prob, variance.sqrt(), effective]
 
 
 def free_log_prob(model: StructuralModel, values: Tensor, plan: Plan) -> Tensor:
     """Returns the sum of each row's free factors, (N,)."""
-    total = values.new_zeros(len(values))
-    nodes, rows = plan.free_factors()
-    counts = torch.bincount(nodes, minlength=len(model.graph)).tolist()
-    for node, mine in enumerate(rows.split(counts)):
-        if len(mine):
-            factor = model.mechanism(node).log_prob(*model.family_of(values, node, mine))
-            total = total.index_add(0, mine, factor)
-    return total
+    return factors_log_prob(model, values, plan.free[plan.pattern])

@@ -1,4 +1,4 @@
-r"""Draws of what is hidden given what is seen.
+r"""Draws of what is hidden given what is observed.
 
 Hidden ancestors of the observed nodes come from p(x_{M'} | x_O), by the weights of the same
 integrals that give the likelihood; barren nodes are then simulated from their mechanisms, given
@@ -8,31 +8,15 @@ noise of each completion, paper Corollary 2) and the gradient of the likelihood 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.draws import normal_numbers
 from misscnf.inference.elimination import Plan
-from misscnf.inference.integrals import Effort, integrate
+from misscnf.inference.integrals import Effort, Efforts, integrate
 from misscnf.model import StructuralModel
 
-__all__ = ["draw_completions", "draw_hidden", "sampling_effort"]
-
-ROWS_AT_ONCE = 1024
-
-
-def sampling_effort(draws: int) -> Effort:
-    """Returns an effort that leaves many more effective points than draws taken from them."""
-    points = max(256, 1 << (4 * draws - 1).bit_length())
-    return Effort(
-        draws=points,
-        least_effective=points / 4,
-        limit=32 * points,
-        pilot_draws=16 * points,
-        tail=1e-9,
-    )
+__all__ = ["draw_completions", "draw_hidden"]
 
 
 def draw_hidden(
@@ -41,7 +25,7 @@ def draw_hidden(
     plan: Plan,
     draws: int,
     effort: Effort,
-    generator: torch.Generator,
+    generator: Generator,
 ) -> Tensor:
     """Fills the hidden cells by independent posterior draws, (draws, N, d); barren ones stay."""
     completed = values.expand(draws, *values.shape).clone()
@@ -51,12 +35,14 @@ def draw_hidden(
     return completed
 
 
+@torch.no_grad()
 def draw_completions(
     model: StructuralModel,
     values: Tensor,
     plan: Plan,
     draws: int,
-    generator: torch.Generator,
+    generator: Generator,
+    effort: Effort = Efforts.imputation,
 ) -> Tensor:
     """Fills all unobserved cells of each row.
 
@@ -66,24 +52,15 @@ def draw_completions(
         plan: The plan of these rows, made with the same clamped nodes if there are any.
         draws: Independent completions of each row.
         generator: Where randomness comes from.
+        effort: How hard to work on what has no closed form; it gets more points where many
+            completions are drawn from them.
 
     Returns:
         (draws, N, d); observed cells are as they were.
     """
-    with torch.no_grad():
-        parts = list(_completions(model, values, plan, draws, generator))
-    return torch.cat(parts, dim=1) if parts else values.expand(draws, *values.shape)
-
-
-def _completions(
-    model: StructuralModel,
-    values: Tensor,
-    plan: Plan,
-    draws: int,
-    generator: torch.Generator,
-) -> Iterator[Tensor]:
-    effort = sampling_effort(draws)
-    for rows in torch.arange(len(values), device=values.device).split(ROWS_AT_ONCE):
+    effort = effort.for_completions(draws)
+    parts = [values[:0].expand(draws, 0, -1)]
+    for rows in torch.arange(len(values), device=values.device).split(effort.rows_at_once):
         part = plan.select(rows)
         x = draw_hidden(model, values[rows], part, draws, effort, generator)
         barren = part.barren()
@@ -91,4 +68,5 @@ def _completions(
             noise = normal_numbers((*x.shape[:-1], model.noise_width), generator, values)
             nodes = barren.any(0).nonzero()[:, 0].tolist()
             x = model.complete(x, nodes, noise, where=barren.expand_as(x))
-        yield x
+        parts.append(x)
+    return torch.cat(parts, dim=1)

@@ -1,48 +1,24 @@
-"""The kinds of mechanism a node can have, one a file; all share the three verbs of `base`."""
+"""The laws of a node given its parents, one a file; all share the three verbs of `base`."""
 
 from misscnf.mechanisms.affine import Affine
-from misscnf.mechanisms.base import LinearForm, Mechanism, standard_normal_log_prob
+from misscnf.mechanisms.base import (
+    Growth,
+    LinearForm,
+    Mechanism,
+    NoiseSpline,
+    Shape,
+    standard_normal_log_prob,
+)
 from misscnf.mechanisms.categorical import Categorical, GumbelMax
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.count import Count, InverseCount
-from misscnf.mechanisms.curve import Curve, extended_products, hinges, radial_basis
-from misscnf.mechanisms.encoding import Encoding, Parents, read_parents
-from misscnf.mechanisms.gaussian import Gaussian
+from misscnf.mechanisms.encoding import Encoding, Parents, read_parents, write_parents
+from misscnf.mechanisms.gaussian import Gaussian, LinearMean
 from misscnf.mechanisms.rescaled import Rescaled
 from misscnf.mechanisms.spline import Spline
 from misscnf.mechanisms.threshold import Ordinal, Threshold
 
-__all__ = [
-    "Mechanism",
-    "Gaussian",
-    "Spline",
-    "Affine",
-    "Ordinal",
-    "Categorical",
-    "Count",
-    "Threshold",
-    "GumbelMax",
-    "InverseCount",
-    "Rescaled",
-    "Conditioner",
-    "Curve",
-    "Encoding",
-    "Parents",
-    "read_parents",
-    "LinearForm",
-    "MECHANISMS",
-    "standard_normal_log_prob",
-    "hinges",
-    "radial_basis",
-    "extended_products",
-]
-
-MECHANISMS: dict[str, type[Mechanism]] = {
-    "gaussian": Gaussian,
-    "spline": Spline,
-    "affine": Affine,
-    "ordinal": Ordinal,
-    "categorical": Categorical,
-    "count": Count,
-}
-"""The mechanisms that a saved model may name."""
+__all__ = ["Mechanism", "Gaussian", "Spline", "Affine", "Ordinal", "Categorical", "Count"]
+__all__ += ["Threshold", "GumbelMax", "InverseCount", "Rescaled", "Shape", "Conditioner"]
+__all__ += ["Encoding", "Parents", "read_parents", "write_parents", "Growth", "LinearForm"]
+__all__ += ["LinearMean", "NoiseSpline", "standard_normal_log_prob"]

@@ -13,19 +13,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
-from misscnf.mechanisms.base import Mechanism, standard_normal_log_prob
+from misscnf.data.domains import Domain
+from misscnf.mechanisms.base import Mechanism, Shape, standard_normal_log_prob
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
 from misscnf.mechanisms.gaussian import soft_bound
 
 __all__ = ["Affine"]
 
-LOG_SLOPE = math.log(1e3)
 
-
-class Affine(Mechanism):
+class Affine(Mechanism, name="affine"):
     """u = μ(x_pa) + exp(s(x_pa)) x with u ~ N(0, 1).
 
     Arguments:
@@ -42,10 +41,15 @@ class Affine(Mechanism):
         self.activation = activation
         self.conditioner = Conditioner(self.parents, 2, hidden, activation=activation, skip=False)
 
+    @classmethod
+    def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
+        """Makes one with the network of a shape."""
+        return cls(parents, shape.hidden, shape.activation)
+
     def shift_and_log_slope(self, parents: Tensor) -> tuple[Tensor, Tensor]:
         """Returns μ(x_pa) and s(x_pa)."""
         shift, log_slope = self.conditioner(parents).unbind(-1)
-        return shift, soft_bound(log_slope, LOG_SLOPE)
+        return shift, soft_bound(log_slope, math.log(1e3))
 
     def log_prob(self, x: Tensor, parents: Tensor) -> Tensor:
         """Returns log N(u; 0, 1) + s."""
@@ -57,16 +61,15 @@ class Affine(Mechanism):
         shift, log_slope = self.shift_and_log_slope(parents)
         return (u - shift) * torch.exp(-log_slope)
 
-    def abduct(
-        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
-    ) -> Tensor:
+    def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:
         """Returns μ + exp(s) x."""
         shift, log_slope = self.shift_and_log_slope(parents)
         return shift + torch.exp(log_slope) * x
 
-    def initialise(self, generator: torch.Generator) -> None:
-        """Draws all layers."""
-        self.conditioner.initialise(generator)
+    @property
+    def solvable(self) -> bool:
+        """Never: it is trained as the paper trains it."""
+        return False
 
     def spec(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

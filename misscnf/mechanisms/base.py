@@ -24,22 +24,30 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
-from misscnf.data.domains import CONTINUOUS, Domain
+from misscnf.data.domains import Continuous, Domain
+from misscnf.mechanisms.conditioner import Conditioner
+from misscnf.mechanisms.encoding import Parents, read_parents
 
-__all__ = ["Mechanism", "LinearForm", "standard_normal_log_prob"]
+if TYPE_CHECKING:
+    from misscnf.mechanisms.gaussian import LinearMean
 
-HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+__all__ = ["Growth", "LinearForm", "Mechanism", "NoiseSpline", "Shape", "standard_normal_log_prob"]
+
+Growth = Literal["network", "curve", "scale", "spline"]
+"""What a mechanism may grow into: a network or a curve of its mean (or logits), a network of its
+scale, a spline of its noise."""
 
 
 def standard_normal_log_prob(u: Tensor) -> Tensor:
     """Log-density of N(0, 1)."""
-    return -0.5 * u * u - HALF_LOG_TWO_PI
+    return -0.5 * u * u - 0.5 * math.log(2.0 * math.pi)
 
 
 class LinearForm(NamedTuple):
@@ -56,17 +64,54 @@ class LinearForm(NamedTuple):
     The values of continuous parents do not matter to it."""
 
 
+class NoiseSpline(NamedTuple):
+    """The spline of a mechanism's noise, the same for all rows."""
+
+    law: Mechanism
+    """the law of the residual (x − m) / exp(s), without parents"""
+    parameters: list[Tensor]
+    """what makes the spline"""
+    residual: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+    """own values and parents → residuals and log-scales"""
+
+
 class Mechanism(nn.Module, ABC):
     """A conditional law with its noise map.
 
-    To add a mechanism, implement the three verbs and `spec`, register the class in
-    `mechanisms/__init__.py`, and add one line to the table in `tests/laws/mechanisms.py`.
+    To add a mechanism, implement the three verbs and `spec`, name it in the class line (a name
+    makes it storable, `serves` the law of a kind of column), and add one line to the table in
+    `tests/laws/mechanisms.py`. What else it can do it says itself, by the methods below the verbs;
+    nobody asks which class it is.
     """
+
+    name: ClassVar[str | None] = None
+    """What a saved model calls it; None for mechanisms that are not saved."""
+    growths: ClassVar[frozenset[Growth]] = frozenset()
+    """What it may grow into where held-out rows ask for more."""
+    registry: ClassVar[dict[str, type[Mechanism]]] = {}
+    """The mechanisms that a saved model may name."""
+    by_kind: ClassVar[dict[str, type[Mechanism]]] = {}
+    """The mechanism of a node, by the kind of its column; continuous ones have a choice."""
+
+    def __init_subclass__(
+        cls, *, name: str | None = None, serves: tuple[str, ...] = (), **rest: object
+    ) -> None:
+        super().__init_subclass__(**rest)
+        cls.name = name
+        if name is not None:
+            Mechanism.registry[name] = cls
+        for kind in serves:
+            Mechanism.by_kind[kind] = cls
+
+    @classmethod
+    def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
+        """Makes one of a shape, for a node whose values and parents have these domains."""
+        raise TypeError(f"{cls.__name__} has no constructor from a shape; implement `of_shape`")
 
     @property
     def domain(self) -> Domain:
         """What the values can be."""
-        return CONTINUOUS
+        return Continuous()
 
     @property
     def noise_size(self) -> int:
@@ -82,9 +127,7 @@ class Mechanism(nn.Module, ABC):
         """Returns the value that the noise u makes, shape (...)."""
 
     @abstractmethod
-    def abduct(
-        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
-    ) -> Tensor:
+    def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:
         """Returns the noise that makes the value x, shape (...).
 
         Where several noises do, one of them is drawn from p(u | x, parents) by the generator.
@@ -112,8 +155,90 @@ class Mechanism(nn.Module, ABC):
         """
         return None
 
-    def initialise(self, generator: torch.Generator) -> None:
-        """Draws starting parameters; a mechanism without random ones need not."""
+    def linear_mean(self) -> LinearMean | None:
+        """Returns the mean where it is linear in coefficients and the noise normal, else None."""
+        return None
+
+    def noise_spline(self) -> NoiseSpline | None:
+        """Returns the spline of the noise where it is the same for all rows, else None."""
+        return None
+
+    @property
+    def normal_noise(self) -> bool:
+        """Whether x = m(x_pa) + s u with a constant s: noise that may turn out odd."""
+        return False
+
+    @property
+    def has_network(self) -> bool:
+        """Whether networks set some of the parameters, so that it has to be trained."""
+        return any(part.hidden for part in self._conditioners().values())
+
+    @property
+    def solvable(self) -> bool:
+        """Whether its few parameters are solved for at the maximum, and not trained."""
+        return not self.has_network
+
+    def _conditioners(self) -> dict[str, Conditioner]:
+        return {at: part for at, part in self.named_modules() if isinstance(part, Conditioner)}
+
+    @property
+    def curve_size(self) -> tuple[int, ...] | None:
+        """Centres, products and basis functions of its curve; None where it has none."""
+        curves = [part.curve for part in self._conditioners().values()]
+        return next((curve.size for curve in curves if curve is not None), None)
+
+    def features(self, parents: Tensor) -> Tensor:
+        """Returns the parents as numbers, (..., f); none where it has no parents."""
+        for part in self._conditioners().values():
+            if part.features:
+                return part.encoding(parents)
+        return parents.new_zeros(*parents.shape[:-1], 0)
+
+    def with_mean_of(self, other: Mechanism) -> Mechanism:
+        """Returns the same law with the mean of another, such as a curve that was chosen anew."""
+        raise TypeError(f"{type(self).__name__} has no mean that could be exchanged")
+
+    def lower_bounds(self) -> Mapping[str, float]:
+        """Returns the least value of parameters that have one, by name."""
+        return {}
+
+    def prior_precision(self) -> Mapping[str, Tensor]:
+        """Returns the precision of normal priors around zero, by the parameter's name.
+
+        The weights of curves have one.
+        """
+        curves = {at: part.curve for at, part in self._conditioners().items()}
+        return {
+            f"{at}.curve.weight": curve.prior_precision.expand(curve.weight.shape)
+            for at, curve in curves.items()
+            if curve is not None
+        }
+
+    def log_prior(self) -> Tensor | None:
+        """Returns the log-density of the parameters up to a constant, (); None without priors."""
+        precisions, parameters = self.prior_precision(), dict(self.named_parameters())
+        parts = [(tau * parameters[at].square()).sum() for at, tau in precisions.items()]
+        return -0.5 * torch.stack(parts).sum() if parts else None
+
+    def boundary_parameters(self) -> tuple[str, ...]:
+        """Returns the parameters that may come to rest at an end of their range.
+
+        Rows then say nothing of them, and a Newton step must not move them.
+        """
+        return ()
+
+    def initialise(self, generator: Generator) -> None:
+        """Draws the hidden layers of all networks."""
+        for part in self._conditioners().values():
+            part.initialise(generator)
+
+    def start(self, domain: Domain) -> None:
+        """Takes over what is known of the column alone, before any row is used."""
+
+    def start_unseen(self, slope: float) -> None:
+        """Starts slopes where no row shows the family: zero could be a saddle."""
+        for part in self._conditioners().values():
+            part.start_slopes(slope)
 
     def start_from(self, line: Mechanism) -> None:
         """Takes over the parameters of a simpler mechanism that this one extends."""
@@ -122,3 +247,32 @@ class Mechanism(nn.Module, ABC):
             for name, tensor in self.state_dict().items():  # parameters, and what a curve rests on
                 if name in simpler and simpler[name].shape == tensor.shape:
                     tensor.copy_(simpler[name])
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The mechanism that a node gets, according to what its values can be."""
+
+    kind: str = "gaussian"
+    """What continuous nodes get, by its name: "gaussian", "spline" or "affine"."""
+    hidden: tuple[int, ...] = (64, 64, 64)
+    """Hidden widths of the network of means or logits; none makes them linear."""
+    scale_hidden: tuple[int, ...] | None = None
+    """Hidden widths of the network of scales, and of the spacings of levels; None makes them
+    constant."""
+    activation: Literal["silu", "relu"] = "silu"
+    """The activation of all networks."""
+    curve: tuple[int, ...] | None = None
+    """Centres, products and basis functions of the curve of a continuous node's mean; None for
+    none."""
+
+    def build(self, parents: Parents, domain: Domain | None = None) -> Mechanism:
+        """Makes the mechanism of a node.
+
+        Arguments:
+            parents: The domains of its parents, or their number.
+            domain: What its values can be; continuous by default.
+        """
+        domain = domain or Continuous()
+        law = Mechanism.by_kind.get(domain.kind) or Mechanism.registry[self.kind]
+        return law.of_shape(read_parents(parents), domain, self)

@@ -19,13 +19,14 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
+from misscnf.data import domains
 from misscnf.data.domains import Domain
-from misscnf.mechanisms.base import Mechanism
+from misscnf.mechanisms.base import Growth, Mechanism, Shape
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
 from misscnf.mechanisms.steps import interior_uniform
@@ -49,7 +50,7 @@ class GumbelMax(Mechanism):
     @property
     def domain(self) -> Domain:
         """The categories, numbered from 0."""
-        return Domain("categorical", self.levels)
+        return domains.Categorical(self.levels)
 
     @property
     def noise_size(self) -> int:
@@ -74,9 +75,7 @@ class GumbelMax(Mechanism):
         gumbels = -torch.log(-torch.special.log_ndtr(u))
         return (self.logits(parents) + gumbels).argmax(-1).to(u)
 
-    def abduct(
-        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
-    ) -> Tensor:
+    def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:
         """Draws the noises given that x won, (..., levels)."""
         log_probs = torch.log_softmax(self.logits(parents), -1)
         shape = torch.broadcast_shapes(x.shape, log_probs.shape[:-1])
@@ -109,7 +108,7 @@ def _scores(exponential: Tensor) -> Tensor:
     return torch.where(exponential > math.log(2.0), lower, upper)
 
 
-class Categorical(GumbelMax):
+class Categorical(GumbelMax, name="categorical", serves=("categorical",)):
     """Logits from a line or a network; that of the first category is zero.
 
     Arguments:
@@ -119,26 +118,25 @@ class Categorical(GumbelMax):
         activation: Its activation.
     """
 
+    growths: ClassVar[frozenset[Growth]] = frozenset(["network"])
+
     def __init__(
-        self,
-        parents: Parents,
-        levels: int,
-        hidden: Sequence[int] = (),
-        activation: str = "silu",
+        self, parents: Parents, levels: int, hidden: Sequence[int] = (), activation: str = "silu"
     ) -> None:
         super().__init__(levels)
         self.parents = read_parents(parents)
         self.activation = activation
         self.others = Conditioner(self.parents, levels - 1, hidden, activation=activation)
 
+    @classmethod
+    def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
+        """Makes one for a categorical column."""
+        return cls(parents, domain.states or 2, shape.hidden, shape.activation)
+
     def logits(self, parents: Tensor) -> Tensor:
         """Returns zero and the logits of the other categories against the first."""
         others = self.others(parents)
         return torch.cat([torch.zeros_like(others[..., :1]), others], dim=-1)
-
-    def initialise(self, generator: torch.Generator) -> None:
-        """Draws the hidden layers."""
-        self.others.initialise(generator)
 
     def spec(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

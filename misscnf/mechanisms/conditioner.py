@@ -1,10 +1,11 @@
-r"""How parents set the parameters of a mechanism: a straight line, and what bends it.
+r"""How parents set the parameters of a mechanism: a straight line, and a nonlinearity.
 
     parameters = bias + W x_pa + network(x_pa)      or      bias + W x_pa + curve(x_pa)
 
 Discrete parents enter as the numbers of `encoding`. The last layer of the network starts at zero,
 so that every mechanism starts as its linear part and the network only has to learn what the line
-leaves over. A curve is stiffer (`curve`): for what is smooth, and where rows are few.
+leaves over. A curve has fewer degrees of freedom (`curve`): for what is smooth, and where rows are
+few.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch.nn import functional
 
 from misscnf.mechanisms.curve import Curve
@@ -33,10 +34,11 @@ class Conditioner(nn.Module):
     Arguments:
         parents: The domains of the p parents, or their number. With none, the parameters are
             constants.
-        outputs: The number of parameters. hidden: Widths of the hidden layers; none makes the map
-        linear. activation: A name in `ACTIVATIONS`. skip: Whether the linear part stands beside
-        the network. curve: Centres, products and basis functions of a curve beside the linear
-        part; None for none.
+        outputs: The number of parameters.
+        hidden: Widths of the hidden layers; none makes the map linear.
+        activation: A name in `ACTIVATIONS`.
+        skip: Whether the linear part stands beside the network.
+        curve: Centres, products and basis functions of a curve beside the line; None for none.
     """
 
     def __init__(
@@ -55,9 +57,8 @@ class Conditioner(nn.Module):
         self.hidden = tuple(hidden) if features else ()
         self.activation = ACTIVATIONS[activation]
         self.bias = nn.Parameter(torch.zeros(outputs))
-        self.weight = (
-            nn.Parameter(torch.zeros(outputs, features)) if self._has_line(skip) else None
-        )
+        line = torch.zeros(outputs, features)
+        self.weight = nn.Parameter(line) if features and (skip or not self.hidden) else None
         widths = (features, *self.hidden)
         self.weights = nn.ParameterList(
             torch.zeros(wide, narrow) for narrow, wide in zip(widths, self.hidden, strict=False)
@@ -68,15 +69,58 @@ class Conditioner(nn.Module):
         self.skip = skip
         self.curve = Curve(features, outputs, *curve) if curve and features else None
 
-    def _has_line(self, skip: bool) -> bool:  # noqa: FBT001
-        return self.features > 0 and (skip or not self.hidden)
-
     @property
     def is_line(self) -> bool:
-        """Whether nothing bends the line."""
+        """Whether there is nothing but a line."""
         return not self.hidden and self.curve is None
 
-    def initialise(self, generator: torch.Generator) -> None:
+    @torch.no_grad()
+    def columns(self, parents: Tensor) -> Tensor:
+        """Returns (1, features, basis functions) at parents (n, p), (n, c).
+
+        Without a network, the parameters are linear in the coefficients of these.
+        """
+        return torch.cat([self._columns(piece) for piece in parents.split(ROWS_AT_ONCE)])
+
+    def _columns(self, parents: Tensor) -> Tensor:
+        columns = [parents.new_ones(len(parents), 1)]
+        if self.features:
+            features = self.encoding(parents)
+            columns.append(features)
+            if self.curve is not None:
+                columns.append(self.curve.basis_functions(features))
+        return torch.cat(columns, 1)
+
+    @property
+    def _coefficients(self) -> list[Tensor]:
+        curve = None if self.curve is None else self.curve.weight
+        return [part for part in (self.bias, self.weight, curve) if part is not None]
+
+    @property
+    def coefficients(self) -> Tensor:
+        """A copy of what the columns are multiplied by, (c,), where there is one output."""
+        return torch.cat([part.detach().flatten() for part in self._coefficients])
+
+    @torch.no_grad()
+    def set_coefficients(self, coefficients: Tensor) -> None:
+        """Writes coefficients (c,)."""
+        parts = self._coefficients
+        pieces = coefficients.split([part.numel() for part in parts])
+        for part, piece in zip(parts, pieces, strict=True):
+            part.copy_(piece.reshape(part.shape))
+
+    @property
+    def coefficient_precision(self) -> Tensor:
+        """The precision of each coefficient in its prior, (c,): zero for the line."""
+        line = self.bias.detach().new_zeros(1 + self.features)
+        return line if self.curve is None else torch.cat([line, self.curve.prior_precision])
+
+    def start_slopes(self, slope: float) -> None:
+        """Sets all slopes of the line to one number."""
+        if self.weight is not None:
+            nn.init.constant_(self.weight, slope)
+
+    def initialise(self, generator: Generator) -> None:
         """Draws the hidden layers, U(±1/√fan-in); the last stays zero beside a linear part."""
         layers = list(zip(self.weights, self.biases, strict=True))
         if self.last is not None and not self.skip:

@@ -12,31 +12,22 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from scipy import special, stats
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch.nn import functional
 
+from misscnf.data import domains
 from misscnf.data.domains import Domain
-from misscnf.mechanisms.base import Mechanism
+from misscnf.mechanisms.base import Growth, Mechanism, Shape
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
 from misscnf.mechanisms.steps import interior_uniform, noise_between
 
 __all__ = ["InverseCount", "Count"]
-
-LEAST_DISPERSION = 1e-6
-"""Below this a negative binomial law is a Poisson law to six digits, and log Γ loses digits."""
-LARGEST_LOG_MEAN = 14.0
-"""A network's log-mean bends at 10 and ends at 14, so that far out a count is not infinite."""
-SOFTNESS = 10.0
-LARGEST_LINE = 21.0
-"""A line's log-mean ends here, at 1.3e9: beyond, neighbouring counts cannot be told apart."""
-DOUBLINGS = 48
-"""Counts are searched up to 2^48, beyond which they are not exact."""
 
 
 class InverseCount(Mechanism):
@@ -45,7 +36,7 @@ class InverseCount(Mechanism):
     @property
     def domain(self) -> Domain:
         """The numbers 0, 1, 2 and so on."""
-        return Domain("count")
+        return domains.Count()
 
     @abstractmethod
     def log_mean(self, parents: Tensor) -> Tensor:
@@ -89,9 +80,7 @@ class InverseCount(Mechanism):
         count = self._law(parents).quantile(tail, score.cpu().numpy() > 0.0)
         return torch.from_numpy(count).to(u)
 
-    def abduct(
-        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
-    ) -> Tensor:
+    def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:
         """Draws the noise from its normal law among those that make x."""
         law, k = self._law(parents), x.detach().double().cpu().numpy()
         masses = (law.upto(k - 1.0), law.upto(k), law.beyond(k - 1.0), law.beyond(k))
@@ -99,8 +88,7 @@ class InverseCount(Mechanism):
             logs = [np.array(np.log(mass)) for mass in masses]
         ends = [torch.from_numpy(log).to(x.device, torch.float64) for log in logs]
         share = interior_uniform(ends[0].shape, generator, ends[0])
-        below, upto, beyond_below, beyond = ends
-        return noise_between(below, upto, beyond_below, beyond, share).to(x)
+        return noise_between(ends, share).to(x)
 
     def support(self, parents: Tensor, tail: float) -> Tensor:
         """Returns how many counts hold all but the tail of the mass."""
@@ -119,20 +107,20 @@ class _Law(NamedTuple):
 
     def upto(self, k: np.ndarray) -> np.ndarray:
         """Returns P(x ≤ k), (...)."""
+        above = np.maximum(k, 0.0) + 1.0
         if self.r is None:
-            mass = special.gammaincc(np.maximum(k, 0.0) + 1.0, self.mean)
+            mass = special.gammaincc(above, self.mean)
         else:
-            mass = special.betainc(self.r, np.maximum(k, 0.0) + 1.0, self.r / (self.r + self.mean))
+            mass = special.betainc(self.r, above, self.r / (self.r + self.mean))
         return np.where(k < 0, 0.0, mass)
 
     def beyond(self, k: np.ndarray) -> np.ndarray:
         """Returns P(x > k), (...)."""
+        above = np.maximum(k, 0.0) + 1.0
         if self.r is None:
-            mass = special.gammainc(np.maximum(k, 0.0) + 1.0, self.mean)
+            mass = special.gammainc(above, self.mean)
         else:
-            mass = special.betainc(
-                np.maximum(k, 0.0) + 1.0, self.r, self.mean / (self.r + self.mean)
-            )
+            mass = special.betainc(above, self.r, self.mean / (self.r + self.mean))
         return np.where(k < 0, 1.0, mass)
 
     def quantile(self, mass: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -160,7 +148,7 @@ class _Law(NamedTuple):
 
     def _bisect(self, mass: np.ndarray, upper: np.ndarray) -> np.ndarray:
         low, high = np.full_like(self.mean, -1.0), np.ones_like(self.mean)
-        for _ in range(DOUBLINGS):
+        for _ in range(48):  # beyond 2^48 counts are not exact
             short = ~self._reaches(high, mass, upper)
             if not short.any():
                 break
@@ -172,7 +160,7 @@ class _Law(NamedTuple):
         return high
 
 
-class Count(InverseCount):
+class Count(InverseCount, name="count", serves=("count",)):
     """A log-mean from a line or a network, and a constant dispersion.
 
     Arguments:
@@ -181,6 +169,14 @@ class Count(InverseCount):
         dispersed: Whether the variance may exceed the mean; otherwise the law is Poisson.
         activation: Activation of the network.
     """
+
+    growths: ClassVar[frozenset[Growth]] = frozenset(["network"])
+    least_dispersion: ClassVar[float] = 1e-6
+    """Below, a negative binomial law is a Poisson law to six digits, and log Γ loses digits."""
+    log_mean_ends: ClassVar[tuple[float, float]] = (10.0, 14.0)
+    """Where a network's log-mean begins to flatten, and its end: far out, no count is infinite."""
+    line_end: ClassVar[float] = 21.0
+    """Where a line's log-mean ends, at 1.3e9: beyond, neighbouring counts look alike."""
 
     def __init__(
         self,
@@ -197,25 +193,36 @@ class Count(InverseCount):
         self.dispersion = nn.Parameter(torch.zeros(())) if dispersed else None
         """log of the dispersion above its least value"""
 
+    @classmethod
+    def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
+        """Makes one for a column of counts."""
+        return cls(parents, shape.hidden, activation=shape.activation)
+
     def log_mean(self, parents: Tensor) -> Tensor:
         """Returns the line or the network."""
         log_mean = self.location(parents)[..., 0]
         if not self.location.hidden:
-            return log_mean.clamp(max=LARGEST_LINE)
-        over = (log_mean - SOFTNESS).clamp(min=0.0)
-        room = LARGEST_LOG_MEAN - SOFTNESS
-        return log_mean.clamp(max=SOFTNESS) + room * torch.tanh(over / room)
+            return log_mean.clamp(max=self.line_end)
+        flat, end = self.log_mean_ends
+        over, room = (log_mean - flat).clamp(min=0.0), end - flat
+        return log_mean.clamp(max=flat) + room * torch.tanh(over / room)
 
     def log_dispersion(self, parents: Tensor) -> Tensor | None:
         """Returns the constant, never quite zero."""
         if self.dispersion is None:
             return None
-        least = self.dispersion.new_tensor(math.log(LEAST_DISPERSION))
+        least = self.dispersion.new_tensor(math.log(self.least_dispersion))
         return torch.logaddexp(self.dispersion, least)
 
-    def initialise(self, generator: torch.Generator) -> None:
-        """Draws the hidden layers."""
-        self.location.initialise(generator)
+    def start(self, domain: Domain) -> None:
+        """Starts at the mean of the column."""
+        assert isinstance(domain, domains.Count)
+        with torch.no_grad():
+            self.location.bias.fill_(math.log(max(domain.location, 0.1)))
+
+    def boundary_parameters(self) -> tuple[str, ...]:
+        """Returns the dispersion: where rows show none, it goes to zero without an end."""
+        return ("dispersion",) if self.dispersion is not None else ()
 
     def spec(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

@@ -7,8 +7,8 @@ A Gaussian process prior on a curve, seen through M centres z (Quiñonero-Candel
 
 P turns radial basis functions and products into basis functions, from those that the data know
 best to those that they hardly know, and T takes out of each basis function what a line says.
-Length scales ℓ, P, T and τ are chosen before training (`fitting.basis`) and stay; only w is
-trained, under its prior. So a curve is as stiff as the data ask.
+Length scales ℓ, P, T and τ are chosen before training (`fitting.smooth`) and stay; only w is
+trained, under its prior. So a curve has as many degrees of freedom as the data ask for.
 
 A radial basis function ends, and a curve made of radial basis functions would fall back to the
 line beyond the data. It goes on straight instead, as it left its edges, a little outside the data:
@@ -17,7 +17,7 @@ with x̂ the value nearest to x within the edges,
     k(x, z)  becomes  k(x̂, z) + ∇k(x̂, z) · (x − x̂),
 
 and a product likewise. There it may take another slope than it came with: hinges max(x − x̂, 0) and
-min(x − x̂, 0) stand among the forms, so that the few rows out there do not bend it elsewhere.
+min(x − x̂, 0) stand among the functions, so that the few rows out there do not move it elsewhere.
 """
 
 from __future__ import annotations
@@ -69,16 +69,9 @@ class Curve(nn.Module):
     def raw_basis(self, features: Tensor) -> Tensor:
         """Returns k(x, z), xxᵀ and hinges, (..., M + products + 2 f)."""
         inside = features.clamp(self.edges[0], self.edges[1])
-        radial = self._radial_basis(features, inside)
+        radial = radial_basis(*(x / self.length_scale for x in (features, inside, self.centres)))
         products = [extended_products(features, inside)] if self.products else []
         return torch.cat([radial, *products, hinges(features, inside)], -1)
-
-    def _radial_basis(self, features: Tensor, inside: Tensor) -> Tensor:
-        return radial_basis(
-            features / self.length_scale,
-            inside / self.length_scale,
-            self.centres / self.length_scale,
-        )
 
     def basis_functions(self, features: Tensor) -> Tensor:
         """Returns f(x), (..., basis functions)."""
@@ -88,10 +81,6 @@ class Curve(nn.Module):
         """Returns Σ_j w_j f_j(x), (..., outputs)."""
         of_raw_basis, of_line = self.projection @ self.weight.T, self.tilt @ self.weight.T
         return self.raw_basis(features) @ of_raw_basis - of_line[0] - features @ of_line[1:]
-
-    def log_prior(self) -> Tensor:
-        """Returns the log-density of the weights, up to a constant, ()."""
-        return -0.5 * (self.prior_precision * self.weight.square()).sum()
 
 
 def radial_basis(x: Tensor, inside: Tensor, centres: Tensor) -> Tensor:

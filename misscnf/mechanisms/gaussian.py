@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
-from misscnf.mechanisms.base import LinearForm, Mechanism, standard_normal_log_prob
+from misscnf.data.domains import Domain
+from misscnf.mechanisms.base import Growth, LinearForm, Mechanism, Shape, standard_normal_log_prob
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
 
-__all__ = ["Gaussian", "soft_bound"]
+__all__ = ["Gaussian", "LinearMean", "SMALLEST_LOG_SCALE", "soft_bound"]
+
+SMALLEST_LOG_SCALE = math.log(1e-4)
+"""A column that its parents determine exactly has no density; its scale ends here, of its own."""
 
 LOG_SCALE_BOUND = 7.0
 """A network's log-scale stays within ±7, so that far from the data a scale is neither 0 nor ∞."""
@@ -29,7 +33,7 @@ def soft_bound(s: Tensor, bound: float) -> Tensor:
     return s / (1.0 + s.abs() / bound)
 
 
-class Gaussian(Mechanism):
+class Gaussian(Mechanism, name="gaussian"):
     """x = m(x_pa) + exp(s(x_pa)) u with u ~ N(0, 1).
 
     Arguments:
@@ -39,6 +43,8 @@ class Gaussian(Mechanism):
         activation: Activation of the networks.
         mean_curve: Centres, products and basis functions of the mean's curve; None for none.
     """
+
+    growths: ClassVar[frozenset[Growth]] = frozenset(["network", "curve", "scale", "spline"])
 
     def __init__(
         self,
@@ -55,12 +61,13 @@ class Gaussian(Mechanism):
             self.parents, 1, mean_hidden, activation=activation, curve=mean_curve
         )
         self.constant_scale = scale_hidden is None or not self.parents
-        self.log_scale = Conditioner(
-            () if self.constant_scale else self.parents,
-            1,
-            scale_hidden or (),
-            activation=activation,
-        )
+        given = () if self.constant_scale else self.parents
+        self.log_scale = Conditioner(given, 1, scale_hidden or (), activation=activation)
+
+    @classmethod
+    def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
+        """Makes one with the networks and the curve of a shape."""
+        return cls(parents, shape.hidden, shape.scale_hidden, shape.activation, shape.curve)
 
     def location_and_log_scale(self, parents: Tensor) -> tuple[Tensor, Tensor]:
         """Returns m(x_pa) and s(x_pa), each broadcastable to (...)."""
@@ -79,21 +86,14 @@ class Gaussian(Mechanism):
         location, log_scale = self.location_and_log_scale(parents)
         return location + torch.exp(log_scale) * u
 
-    def abduct(
-        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
-    ) -> Tensor:
+    def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:
         """Returns (x − m) / exp(s)."""
         location, log_scale = self.location_and_log_scale(parents)
         return (x - location) * torch.exp(-log_scale)
 
-    def initialise(self, generator: torch.Generator) -> None:
-        """Draws the hidden layers of both networks."""
-        self.mean.initialise(generator)
-        self.log_scale.initialise(generator)
-
     def linear_form(self) -> LinearForm | None:
         """Returns the line, where the mean is one and the scale is constant."""
-        if not (self.mean.is_line and self.constant_scale):
+        if not (self.mean.is_line and self.constant_scale and self.mean.encoding.linear):
             return None
         intercept, scale = self.mean.bias[0], torch.exp(self.log_scale.bias[0])
         weight, encoding = self.mean.weight, self.mean.encoding
@@ -105,6 +105,28 @@ class Gaussian(Mechanism):
         return LinearForm(
             intercept, weights, scale, lambda parents: encoding(parents) @ of_discrete.to(parents)
         )
+
+    def linear_mean(self) -> LinearMean | None:
+        """Returns the mean, where it is a line or a curve."""
+        return None if self.mean.hidden else LinearMean(self)
+
+    def with_mean_of(self, other: Mechanism) -> Mechanism:
+        """Returns a Gaussian mechanism with this scale and another's mean."""
+        assert isinstance(other, Gaussian)
+        mean = {name: other.spec()[name] for name in ("mean_hidden", "mean_curve")}
+        found = Gaussian(**(self.spec() | mean)).to(self.mean.bias)
+        found.mean.load_state_dict(other.mean.state_dict())
+        found.log_scale.load_state_dict(self.log_scale.state_dict())
+        return found
+
+    @property
+    def normal_noise(self) -> bool:
+        """Whether the scale is constant."""
+        return self.constant_scale
+
+    def lower_bounds(self) -> dict[str, float]:
+        """Returns the least log-scale, where it is constant."""
+        return {"log_scale.bias": SMALLEST_LOG_SCALE} if self.constant_scale else {}
 
     def set_line(self, intercept: float, weights: Sequence[float], scale: float) -> None:
         """Sets the linear part of the mean, a weight a feature, and the constant of the scale."""
@@ -124,3 +146,45 @@ class Gaussian(Mechanism):
             "activation": self.activation,
             "mean_curve": None if self.mean.curve is None else list(self.mean.curve.size),
         }
+
+
+class LinearMean:
+    """A mean that is linear in few coefficients, beside a scale: a line or a curve.
+
+        m(x_pa) = columns(x_pa) · coefficients
+
+    Whatever maximises a likelihood over such means evaluates the columns of a row once.
+
+    Arguments:
+        mechanism: Whose mean it is; no network is in it.
+    """
+
+    def __init__(self, mechanism: Gaussian) -> None:
+        self._mechanism, self._mean = mechanism, mechanism.mean
+        self.constant_scale = mechanism.constant_scale
+        """Whether the scale is one number, that may be moved, or what a network says of a row."""
+        self.prior_precision = self._mean.coefficient_precision
+        """The precision of each coefficient in its prior, (c,); zero where it has none."""
+
+    def columns(self, parents: Tensor) -> Tensor:
+        """Returns what the mean is made of at parents (n, p), (n, c)."""
+        return self._mean.columns(parents)
+
+    @property
+    def coefficients(self) -> Tensor:
+        """A copy of the coefficients, (c,)."""
+        return self._mean.coefficients
+
+    @torch.no_grad()
+    def log_scale(self, parents: Tensor) -> Tensor:
+        """Returns the log-scale, (1,) where it is constant and (n,) otherwise."""
+        if self.constant_scale:
+            return self._mechanism.log_scale.bias.clone()
+        return soft_bound(self._mechanism.log_scale(parents)[..., 0], LOG_SCALE_BOUND)
+
+    @torch.no_grad()
+    def write(self, coefficients: Tensor, log_scale: Tensor | None) -> None:
+        """Gives the mechanism other coefficients (c,), and another constant log-scale (1,)."""
+        self._mean.set_coefficients(coefficients)
+        if self.constant_scale and log_scale is not None:
+            self._mechanism.log_scale.bias.copy_(log_scale.clamp(min=SMALLEST_LOG_SCALE))

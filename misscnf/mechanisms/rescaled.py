@@ -10,11 +10,11 @@ nodes have the identity for a unit: their values are codes and counts on both si
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.data.domains import Domain
 from misscnf.data.scales import Unit
@@ -35,9 +35,7 @@ class Rescaled(Mechanism):
 
     def __init__(self, base: Mechanism, unit: Unit, parent_units: Sequence[Unit]) -> None:
         super().__init__()
-        self.base = base
-        self.unit = unit
-        self.parent_units = tuple(parent_units)
+        self.base, self.unit, self.parent_units = base, unit, tuple(parent_units)
 
     @property
     def domain(self) -> Domain:
@@ -57,22 +55,19 @@ class Rescaled(Mechanism):
 
     def log_prob(self, x: Tensor, parents: Tensor) -> Tensor:
         """Returns log p(z | z_parents) + log|dz/dx|; −∞ where the unit has no room for x."""
-        if self.unit.affine:
-            z = self.unit.encode(x)
-            return self.base.log_prob(z, self._encode(parents)) + self.unit.log_slope(x)
-        room = self.unit.holds(x)
-        inside = torch.where(room, x, self.unit.decode(torch.zeros_like(x)))
-        z = self.unit.encode(inside)
-        density = self.base.log_prob(z, self._encode(parents)) + self.unit.log_slope(inside)
-        return torch.where(room, density, -torch.inf)
+        unit, inside, room = self.unit, x, None
+        if not unit.affine:
+            room = unit.holds(x)
+            inside = torch.where(room, x, unit.decode(torch.zeros_like(x)))
+        density = self.base.log_prob(unit.encode(inside), self._encode(parents))
+        density = density + unit.log_slope(inside)
+        return density if room is None else torch.where(room, density, -torch.inf)
 
     def generate(self, u: Tensor, parents: Tensor) -> Tensor:
         """Returns the value that the noise makes, in original units."""
         return self.unit.decode(self.base.generate(u, self._encode(parents)))
 
-    def abduct(
-        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
-    ) -> Tensor:
+    def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:
         """Returns the noise of z, drawn where several noises make it."""
         return self.base.abduct(self.unit.encode(x), self._encode(parents), generator)
 
@@ -85,7 +80,7 @@ class Rescaled(Mechanism):
         return self.base.support(self._encode(parents), tail)
 
     def linear_form(self) -> LinearForm | None:
-        """Returns the line in original units, where the base is one and no unit is bent."""
+        """Returns the line in original units, where the base is one and no unit has a link."""
         form = self.base.linear_form()
         if form is None or not all(unit.affine for unit in (self.unit, *self.parent_units)):
             return None
@@ -93,17 +88,9 @@ class Rescaled(Mechanism):
         scales = form.weights.new_tensor([unit.scale for unit in self.parent_units])
         weights = self.unit.scale * form.weights / scales
         intercept = self.unit.location + self.unit.scale * form.intercept - weights @ locations
-        return LinearForm(intercept, weights, self.unit.scale * form.scale, self._offset(form))
-
-    def _offset(self, form: LinearForm) -> Callable[[Tensor], Tensor] | None:
-        base = form.offset
-        if base is None:
-            return None
-        return lambda parents: self.unit.scale * base(self._encode(parents))
-
-    def initialise(self, generator: torch.Generator) -> None:
-        """Draws the starting parameters of the base."""
-        self.base.initialise(generator)
+        scale, base = self.unit.scale * form.scale, form.offset
+        offset = None if base is None else lambda z: self.unit.scale * base(self._encode(z))
+        return LinearForm(intercept, weights, scale, offset)
 
     def spec(self) -> dict[str, Any]:
         """Refuses: the base and its units are saved, not this view of them."""

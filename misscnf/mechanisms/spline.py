@@ -1,4 +1,4 @@
-r"""Spline mechanisms: a Gaussian one whose noise is bent by a monotone spline.
+r"""Spline mechanisms: a Gaussian one whose noise goes through a monotone spline.
 
     z = (x − m(x_pa)) / exp(s(x_pa)) + c,   u = S(z),   c = E[S⁻¹(u)]
 
@@ -10,8 +10,8 @@ spline starts as the Gaussian it refines. The shift c makes m the mean of x give
 The mean is learned by least squares, whatever the noise: a parameter of m sees the slope of
 −½ (x − m)² / v, v the mean of exp(2 s), instead of the slope of the log-density. Least squares
 finds the mean where the noise is not what the spline can say, as where its shape changes with the
-parents; the likelihood does not. And where a line is too stiff for the mean, it counts everybody
-alike, as average effects do. (Where a network bends the spline with the parents there is neither
+parents; the likelihood does not. And where a line cannot follow the mean, it counts everybody
+alike, as average effects do. (Where a network sets the spline by the parents there is neither
 shift nor least squares: all follows the likelihood.)
 
 References:
@@ -25,10 +25,11 @@ from typing import Any
 
 import torch
 from numpy.polynomial.hermite_e import hermegauss
-from torch import Tensor
+from torch import Generator, Tensor
 from torch.distributions import Distribution
 
-from misscnf.mechanisms.base import Mechanism, standard_normal_log_prob
+from misscnf.data.domains import Domain
+from misscnf.mechanisms.base import Mechanism, NoiseSpline, Shape, standard_normal_log_prob
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents
 from misscnf.mechanisms.gaussian import Gaussian
@@ -45,19 +46,16 @@ NORMAL_RULE = tuple(side / side.sum() if i else side for i, side in enumerate(he
 """Nodes and weights of Gauss and Hermite, for means over N(0, 1)."""
 
 
-class Spline(Mechanism):
+class Spline(Mechanism, name="spline"):
     """u = S((x − m(x_pa)) / exp(s(x_pa)) + c) with u ~ N(0, 1).
 
     Arguments:
         parents: The domains of the parents, or their number.
-        mean_hidden: As in `Gaussian`.
-        scale_hidden: As in `Gaussian`.
-        shape_hidden: Hidden widths of the network that bends the spline with the parents; None
+        mean_hidden, scale_hidden, activation, mean_curve: As in `Gaussian`.
+        shape_hidden: Hidden widths of the network that sets the spline by the parents; None
             gives every row the same shape of noise.
         bins: The number of bins of the spline.
         bound: Where the spline ends and the linear tails begin.
-        activation: Activation of the networks.
-        mean_curve: As in `Gaussian`.
     """
 
     def __init__(
@@ -72,16 +70,38 @@ class Spline(Mechanism):
         mean_curve: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
-        self.bins = bins
-        self.bound = bound
+        self.bins, self.bound = bins, bound
         self.base = Gaussian(parents, mean_hidden, scale_hidden, activation, mean_curve)
         self.constant_shape = shape_hidden is None or not self.base.parents
-        self.shape = Conditioner(
-            () if self.constant_shape else self.base.parents,
-            3 * bins - 1,
-            shape_hidden or (),
-            activation=activation,
-        )
+        given = () if self.constant_shape else self.base.parents
+        self.shape = Conditioner(given, 3 * bins - 1, shape_hidden or (), activation=activation)
+
+    @classmethod
+    def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
+        """Makes one with the networks and the curve of a shape, and one spline for all rows."""
+        widths = shape.hidden, shape.scale_hidden
+        return cls(parents, *widths, activation=shape.activation, mean_curve=shape.curve)
+
+    @property
+    def solvable(self) -> bool:
+        """Never: a spline and its mean are trained together."""
+        return False
+
+    def noise_spline(self) -> NoiseSpline | None:
+        """Returns the spline, where no network changes it with the parents."""
+        if not self.constant_shape:
+            return None
+        law = Spline(0, bins=self.bins, bound=self.bound).to(self.shape.bias)
+        law.shape = self.shape  # the same parameters, not a copy
+        return NoiseSpline(law, list(self.shape.parameters()), self._residual)
+
+    def _residual(self, x: Tensor, parents: Tensor) -> tuple[Tensor, Tensor]:
+        _, log_scale = self.base.location_and_log_scale(parents)
+        return self.base.abduct(x, parents), log_scale.expand(x.shape)
+
+    def lower_bounds(self) -> dict[str, float]:
+        """Returns those of the Gaussian mechanism inside."""
+        return {f"base.{name}": bound for name, bound in self.base.lower_bounds().items()}
 
     def _spline(self, parents: Tensor) -> tuple[MonotonicRQSTransform, Tensor | float]:
         """Returns S and c."""
@@ -99,8 +119,7 @@ class Spline(Mechanism):
         # Draws that carry a gradient want the slope of the density itself.
         squares = self.constant_shape and not (x.requires_grad or parents.requires_grad)
         mean = location.detach() if squares else location
-        z = (x - mean) * torch.exp(-log_scale) + shift
-        u, log_slope = spline.call_and_ladj(z)
+        u, log_slope = spline.call_and_ladj((x - mean) * torch.exp(-log_scale) + shift)
         log_prob = standard_normal_log_prob(u) + log_slope - log_scale
         if not squares:
             return log_prob
@@ -114,18 +133,11 @@ class Spline(Mechanism):
         spline, shift = self._spline(parents)
         return location + torch.exp(log_scale) * (spline.inv(u) - shift)
 
-    def abduct(
-        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
-    ) -> Tensor:
+    def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:
         """Returns S((x − m) / exp(s) + c)."""
         spline, shift = self._spline(parents)
         u: Tensor = spline(self.base.abduct(x, parents) + shift)
         return u
-
-    def initialise(self, generator: torch.Generator) -> None:
-        """Draws the hidden layers of all networks."""
-        self.base.initialise(generator)
-        self.shape.initialise(generator)
 
     def start_from(self, line: Mechanism) -> None:
         """Takes over the parameters of a Gaussian mechanism, or of a spline's."""

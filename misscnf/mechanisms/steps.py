@@ -11,41 +11,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.draws import uniform_numbers
 
 __all__ = ["interior_uniform", "noise_between"]
 
-MARGIN = 1e-9
-"""Share of the mass at each end that no draw comes from."""
 
-
-def interior_uniform(
-    shape: Sequence[int], generator: torch.Generator | None, like: Tensor
-) -> Tensor:
+def interior_uniform(shape: Sequence[int], generator: Generator | None, like: Tensor) -> Tensor:
     """Returns uniform numbers off the ends, where rounding would make the neighbouring value."""
     if generator is None:
         raise ValueError("the noise of a discrete value is drawn: abduct needs a generator")
-    return MARGIN + (1.0 - 2.0 * MARGIN) * uniform_numbers(shape, generator, like)
+    margin = 1e-9  # share of the mass at each end that no draw comes from
+    return margin + (1.0 - 2.0 * margin) * uniform_numbers(shape, generator, like)
 
 
-def noise_between(
-    log_below: Tensor,
-    log_upto: Tensor,
-    log_above_lower: Tensor,
-    log_above_upper: Tensor,
-    share: Tensor,
-) -> Tensor:
+def noise_between(log_masses: Sequence[Tensor], share: Tensor) -> Tensor:
     """Returns the noise at a share of the mass between two points.
 
     Arguments:
-        log_below: log P, the mass below the interval.
-        log_upto: log Q, the mass below its upper end.
-        log_above_lower: log(1 − P).
-        log_above_upper: log(1 − Q).
+        log_masses: log P, log Q, log(1 − P), log(1 − Q).
         share: Where in the interval, in (0, 1).
     """
+    log_below, log_upto, log_above_lower, log_above_upper = log_masses
     mirrored = log_above_lower < log_below  # more than half of the mass lies below
     low = torch.where(mirrored, log_above_upper, log_below)
     high = torch.where(mirrored, log_above_lower, log_upto)

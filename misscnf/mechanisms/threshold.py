@@ -17,14 +17,15 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 from torch.nn import functional
 
+from misscnf.data import domains
 from misscnf.data.domains import Domain
-from misscnf.mechanisms.base import Mechanism
+from misscnf.mechanisms.base import Growth, Mechanism, Shape
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
 from misscnf.mechanisms.gaussian import LOG_SCALE_BOUND, soft_bound
@@ -49,7 +50,7 @@ class Threshold(Mechanism):
     @property
     def domain(self) -> Domain:
         """The levels, numbered from 0."""
-        return Domain("binary" if self.levels == 2 else "ordinal", self.levels)
+        return domains.Binary() if self.levels == 2 else domains.Ordinal(levels=self.levels)
 
     @abstractmethod
     def cuts(self, parents: Tensor) -> Tensor:
@@ -100,26 +101,18 @@ class Threshold(Mechanism):
         latent = torch.special.log_ndtr(u) - torch.special.log_ndtr(-u)
         return (latent[..., None] > self.cuts(parents)).sum(-1).to(u)
 
-    def abduct(
-        self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
-    ) -> Tensor:
+    def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:
         """Draws the noise from its normal law between the two cut points around x."""
         below, above = self._ends(x, parents)
-        share = interior_uniform(below.shape, generator, below)
-        return noise_between(
-            functional.logsigmoid(below),
-            functional.logsigmoid(above),
-            functional.logsigmoid(-below),
-            functional.logsigmoid(-above),
-            share,
-        )
+        masses = [functional.logsigmoid(end) for end in (below, above, -below, -above)]
+        return noise_between(masses, interior_uniform(below.shape, generator, below))
 
     def support(self, parents: Tensor, tail: float) -> Tensor:
         """Returns the number of levels."""
         return torch.full(parents.shape[:-1], self.levels, device=parents.device)
 
 
-class Ordinal(Threshold):
+class Ordinal(Threshold, name="ordinal", serves=("binary", "ordinal")):
     """Cut points from a line or a network: c_0 = −m(x_pa), c_k = c_{k−1} + exp(s_k(x_pa)).
 
     Arguments:
@@ -129,6 +122,8 @@ class Ordinal(Threshold):
         spacing_hidden: Hidden widths of the network of the spacings; None makes them constant.
         activation: Activation of the networks.
     """
+
+    growths: ClassVar[frozenset[Growth]] = frozenset(["network"])
 
     def __init__(
         self,
@@ -143,12 +138,14 @@ class Ordinal(Threshold):
         self.activation = activation
         self.location = Conditioner(self.parents, 1, hidden, activation=activation)
         self.constant_spacing = spacing_hidden is None or not self.parents or levels == 2
-        self.spacing = Conditioner(
-            () if self.constant_spacing else self.parents,
-            levels - 2,
-            spacing_hidden or (),
-            activation=activation,
-        )
+        given = () if self.constant_spacing else self.parents
+        self.spacing = Conditioner(given, levels - 2, spacing_hidden or (), activation=activation)
+
+    @classmethod
+    def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
+        """Makes one for a binary or ordinal column."""
+        levels = domain.states or 2
+        return cls(parents, levels, shape.hidden, shape.scale_hidden, shape.activation)
 
     def cuts(self, parents: Tensor) -> Tensor:
         """Returns −m and the sums of the spacings above it."""
@@ -164,11 +161,6 @@ class Ordinal(Threshold):
         if not self.constant_spacing:
             spacing = soft_bound(spacing, LOG_SCALE_BOUND)
         return torch.exp(spacing)
-
-    def initialise(self, generator: torch.Generator) -> None:
-        """Draws the hidden layers of both networks."""
-        self.location.initialise(generator)
-        self.spacing.initialise(generator)
 
     def spec(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""

@@ -20,13 +20,13 @@ from torch import Tensor
 from misscnf.data.files import digest, write_atomically
 from misscnf.errors import InputError, ModelFileError
 from misscnf.graph import CausalGraph
-from misscnf.mechanisms import MECHANISMS
+from misscnf.mechanisms import Mechanism
 from misscnf.model.structural import StructuralModel
 
 __all__ = ["save_model", "load_model"]
 
 FORMAT = "misscnf model"
-VERSION = 1
+VERSION = 2
 ABOUT, PARAMETERS = "model.json", "parameters.safetensors"
 
 
@@ -35,13 +35,13 @@ def save_model(
 ) -> None:
     """Writes a model and what is known about it (JSON-friendly)."""
     target = Path(folder)
-    tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    data = save(tensors)
+    data = save({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
     content = {
         "format": FORMAT,
         "version": VERSION,
         "graph": model.graph.to_dict(),
-        "mechanisms": [_describe(model, i) for i in range(len(model.graph))],
+        "mechanisms": [_describe(model, block) for block in range(len(model.blocks))],
+        "keys": list(model.keys),
         "parameters": digest(data),
         "about": dict(about),
     }
@@ -51,9 +51,8 @@ def save_model(
         write_atomically(target / PARAMETERS, data)
         write_atomically(target / ABOUT, json.dumps(content, indent=1).encode())
     except OSError as error:
-        raise InputError(
-            f"the model cannot be written to {str(target)!r}: {error.strerror}."
-        ) from error
+        reason = f"the model cannot be written to {str(target)!r}: {error.strerror}."
+        raise InputError(reason) from error
 
 
 def load_model(folder: str | os.PathLike[str]) -> tuple[StructuralModel, dict[str, Any]]:
@@ -70,31 +69,29 @@ def load_model(folder: str | os.PathLike[str]) -> tuple[StructuralModel, dict[st
     if digest(data) != content["parameters"]:
         raise _refuse(source / PARAMETERS, "is not the file that the model was saved with")
     try:
-        tensors = load(data)
-        model = _build(content, tensors)
+        model = _build(content, load(data))
     except (SafetensorError, RuntimeError, KeyError, TypeError) as error:
         raise _refuse(source / PARAMETERS, "does not fit the model") from error
     return model, content["about"]
 
 
-def _describe(model: StructuralModel, node: int) -> dict[str, Any]:
-    mechanism = model.mechanism(node)
-    for kind, known in MECHANISMS.items():
-        if type(mechanism) is known:
-            return {"kind": kind, **mechanism.spec()}
-    raise InputError(
-        f"the mechanism {type(mechanism).__name__} of node {model.graph.nodes[node]!r} cannot be "
-        f"saved; only {', '.join(MECHANISMS)} can."
-    )
+def _describe(model: StructuralModel, block: int) -> dict[str, Any]:
+    mechanism, first = model.block(block), model.graph.nodes[model.blocks[block][0]]
+    if mechanism.name is None:
+        raise InputError(
+            f"the mechanism {type(mechanism).__name__} of node {first!r} cannot be saved; only "
+            f"{', '.join(Mechanism.registry)} can."
+        )
+    return {"kind": mechanism.name, **mechanism.spec()}
 
 
 def _build(content: Mapping[str, Any], tensors: dict[str, Tensor]) -> StructuralModel:
     graph = CausalGraph.read(content["graph"])
-    mechanisms = []
-    for spec in content["mechanisms"]:
-        arguments = {key: value for key, value in spec.items() if key != "kind"}
-        mechanisms.append(MECHANISMS[spec["kind"]](**arguments))
-    model = StructuralModel(graph, mechanisms).double()
+    specs = [dict(spec) for spec in content["mechanisms"]]
+    mechanisms = [Mechanism.registry[spec.pop("kind")](**spec) for spec in specs]
+    keys = tuple(content["keys"])
+    by_key = dict(zip(dict.fromkeys(keys), mechanisms, strict=True))
+    model = StructuralModel(graph, by_key, keys).double()
     model.load_state_dict(tensors)
     return model
 
@@ -114,8 +111,10 @@ def _read_json(source: Path) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise _refuse(path, "is not a misscnf model")
     if content.get("version") != VERSION:
-        raise _refuse(
-            path, f"has version {content.get('version')!r}; this misscnf reads {VERSION}"
+        raise ModelFileError(
+            f"{str(path)!r} was saved by another version of misscnf (format "
+            f"{content.get('version')!r}; this one reads {VERSION}); fit the model again and save "
+            f"it, or use the misscnf that saved it."
         )
     return content
 

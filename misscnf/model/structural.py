@@ -5,52 +5,75 @@ r"""A structural model: a graph, a mechanism for each node, and the sweep that a
 The noise of all nodes stands side by side on the last axis: one number a node, or one for each of
 its categories where a mechanism needs several (`noise_width` in all, d where there are none).
 
-Every question is one sweep with some nodes clamped: fresh noise samples, fresh noise with clamps
-intervenes, abducted noise with clamps is a counterfactual. A clamp holds its node at a value (one
-for all rows, or one a row), or replaces its natural value x_i by a function of it (a shift). Each
-node reads its parents after their clamps, so any number of simultaneous interventions is right,
-also across an untouched mediator between them.
+Every question is one sweep, with policies in the place of some mechanisms (`policies`): fresh
+noise samples, fresh noise under policies intervenes, abducted noise under policies is a
+counterfactual. Each node reads its parents after their policies, so any number of simultaneous
+interventions is right, also across an untouched mediator between them.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from misscnf.graph import CausalGraph
 from misscnf.mechanisms import LinearForm, Mechanism
+from misscnf.model.policies import Intervention, as_policies, sweep_order
 
-__all__ = ["StructuralModel", "Clamp"]
-
-Clamp = Tensor | Callable[[Tensor], Tensor]
-"""What holds a node: values broadcastable to (...), or a function of its natural value."""
+__all__ = ["StructuralModel"]
 
 
 class StructuralModel(nn.Module):
-    """A causal graph with one mechanism a node, in graph order.
+    """A causal graph whose nodes have mechanisms, each of its own or shared with others.
 
     Arguments:
         graph: The causal graph, d nodes.
-        mechanisms: One mechanism for each node, with as many parents as the node has.
+        mechanisms: One mechanism for each node, with as many parents as the node has (the same
+            object at several nodes serves them all); or mechanisms by key.
+        keys: The key of each node, where mechanisms come by key: nodes with the same key share
+            one, and so its parameters.
+
+    Example:
+        >>> from misscnf.mechanisms import Gaussian
+        >>> graph = CausalGraph.read("x0 -> x1; x1 -> x2")
+        >>> tied = StructuralModel(
+        ...     graph, {"first": Gaussian(0), "next": Gaussian(1)}, keys=["first", "next", "next"]
+        ... )
+        >>> tied.blocks
+        ((0,), (1, 2))
     """
 
-    def __init__(self, graph: CausalGraph, mechanisms: Sequence[Mechanism]) -> None:
+    def __init__(
+        self,
+        graph: CausalGraph,
+        mechanisms: Sequence[Mechanism] | Mapping[str, Mechanism],
+        keys: Sequence[str] | None = None,
+    ) -> None:
         super().__init__()
-        if len(mechanisms) != len(graph):
-            raise ValueError(f"{len(graph)} nodes need as many mechanisms; got {len(mechanisms)}")
+        by_key, self.keys = _by_key(graph, mechanisms, keys)
         self.graph = graph
-        self.mechanisms = nn.ModuleList(mechanisms)
+        self.mechanisms = nn.ModuleList(by_key.values())
+        """one a block"""
+        self.blocks = tuple(nodes_by_key(self.keys).values())
+        """the nodes of each block"""
+        self.block_of = tuple(list(by_key).index(key) for key in self.keys)
+        """the block of each node"""
         self._parents = [list(parents) for parents in graph.parents]
-        ends = list(itertools.accumulate(mechanism.noise_size for mechanism in mechanisms))
+        laws = [self.mechanism(i) for i in range(len(graph))]
+        ends = list(itertools.accumulate(law.noise_size for law in laws))
         self.noise_width = ends[-1]
         self._noise = [
-            slice(end - mechanism.noise_size, end)
-            for end, mechanism in zip(ends, mechanisms, strict=True)
+            slice(end - law.noise_size, end) for end, law in zip(ends, laws, strict=True)
         ]
-        self.discrete = tuple(mechanism.domain.discrete for mechanism in mechanisms)
+        self.discrete = tuple(law.domain.discrete for law in laws)
+
+    def like(self, mechanisms: Sequence[Mechanism]) -> StructuralModel:
+        """Makes a model with the same graph and ties, of other mechanisms, one a block."""
+        keys = [self.keys[nodes[0]] for nodes in self.blocks]
+        return StructuralModel(self.graph, dict(zip(keys, mechanisms, strict=True)), self.keys)
 
     def parents_of(self, values: Tensor, node: int) -> Tensor:
         """Returns the columns of a node's parents, (..., p)."""
@@ -74,7 +97,11 @@ class StructuralModel(nn.Module):
 
     def mechanism(self, node: int) -> Mechanism:
         """Returns the mechanism of a node."""
-        return self.mechanisms[node]  # type: ignore[return-value]
+        return self.mechanisms[self.block_of[node]]  # type: ignore[return-value]
+
+    def block(self, block: int) -> Mechanism:
+        """Returns the mechanism of a block."""
+        return self.mechanisms[block]  # type: ignore[return-value]
 
     def log_factors(self, values: Tensor) -> Tensor:
         """Returns log p(x_i | x_pa(i)) of complete rows, (..., d)."""
@@ -88,59 +115,60 @@ class StructuralModel(nn.Module):
         """Returns log p(x) of complete rows, (...)."""
         return self.log_factors(values).sum(dim=-1)
 
-    def generate(self, noise: Tensor, clamps: Mapping[int, Clamp] | None = None) -> Tensor:
-        """Sweeps noise through the graph, holding the clamped nodes.
+    def generate(
+        self, noise: Tensor, policies: Mapping[int, Intervention] | None = None
+    ) -> Tensor:
+        """Sweeps noise through the graph, under policies if there are any.
 
         Arguments:
             noise: (..., noise_width).
-            clamps: What holds a node, by its index.
+            policies: What sets a node instead of its mechanism, by its index.
 
         Returns:
             (..., d).
         """
         blank = noise.new_zeros(*noise.shape[:-1], len(self.graph))
-        return self.complete(blank, range(len(self.graph)), noise, clamps)
+        return self.complete(blank, range(len(self.graph)), noise, policies)
 
     def complete(
         self,
         values: Tensor,
         nodes: Sequence[int] | range,
         noise: Tensor,
-        clamps: Mapping[int, Clamp] | None = None,
+        policies: Mapping[int, Intervention] | None = None,
         where: Tensor | None = None,
     ) -> Tensor:
-        """Regenerates nodes from their noise, in graph order, and leaves the others as they are.
+        """Regenerates nodes, each after what it depends on, and leaves the others as they are.
 
         Arguments:
-            values: (..., d), complete in all ancestors of what is regenerated.
+            values: (..., d), complete in all that regenerated nodes depend on.
             nodes: Which nodes, in graph order.
             noise: (..., noise_width).
-            clamps: What holds a node, by its index.
+            policies: What sets a node instead of its mechanism, by its index.
             where: (..., d), True in the cells to regenerate; all of them if None.
         """
-        clamps = clamps or {}
+        acting = as_policies(policies)
         columns = list(values.unbind(-1))
-        for i in nodes:
-            columns[i] = self._value_of(i, columns, self._noise_of(noise, i), clamps.get(i), where)
+        for i in sweep_order(self.graph, acting, nodes):
+            if i in acting:
+                inputs = [
+                    self._natural(i, columns, noise) if j == i else columns[j]
+                    for j in acting[i].reads
+                ]
+                x = acting[i].act(inputs, columns[i])
+            else:
+                x = self._natural(i, columns, noise)
+            columns[i] = x if where is None else torch.where(where[..., i], x, columns[i])
         return torch.stack(columns, dim=-1)
 
-    def _value_of(
-        self, i: int, columns: list[Tensor], u: Tensor, clamp: Clamp | None, where: Tensor | None
-    ) -> Tensor:
-        if isinstance(clamp, Tensor):
-            return clamp.to(columns[i]).expand_as(columns[i])
-        pa = self._parents[i]
+    def _natural(self, i: int, columns: list[Tensor], noise: Tensor) -> Tensor:
+        """Returns what the mechanism makes of the noise and of the parents as they are, (...)."""
+        pa, mechanism = self._parents[i], self.mechanism(i)
         blank = columns[i].new_zeros(*columns[i].shape, 0)
         parents = torch.stack([columns[j] for j in pa], -1) if pa else blank
-        x = self.mechanism(i).generate(u, parents).expand_as(columns[i])
-        if clamp is not None:
-            x = clamp(x)
-        return x if where is None else torch.where(where[..., i], x, columns[i])
-
-    def _noise_of(self, noise: Tensor, node: int) -> Tensor:
-        """Returns a node's own noise, (...) where it is one number and (..., k) otherwise."""
-        own = noise[..., self._noise[node]]
-        return own if self.mechanism(node).noise_size > 1 else own[..., 0]
+        own = noise[..., self._noise[i]]
+        u = own if mechanism.noise_size > 1 else own[..., 0]
+        return mechanism.generate(u, parents).expand_as(columns[i])
 
     def abduct(self, values: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Returns the noise of complete rows, (..., noise_width).
@@ -157,17 +185,16 @@ class StructuralModel(nn.Module):
     def counterfactual(
         self,
         values: Tensor,
-        clamps: Mapping[int, Clamp],
+        policies: Mapping[int, Intervention],
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """Returns what complete rows would have been: abduct, act, sweep. Shape (..., d).
 
-        Only descendants of the clamped nodes are swept; every other value comes back as it was,
+        Only descendants of the intervened nodes are swept; every other value comes back as it was,
         to the bit.
         """
-        noise = self.abduct(values, generator)
-        touched = sorted(self.graph.descendants(clamps))
-        return self.complete(values, touched, noise, clamps)
+        touched = sorted(self.graph.descendants(policies))
+        return self.complete(values, touched, self.abduct(values, generator), policies)
 
     def linear_forms(self) -> list[LinearForm | None]:
         """Returns each node's linear-Gaussian coefficients, None where it has none."""
@@ -175,5 +202,43 @@ class StructuralModel(nn.Module):
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draws the starting parameters of all mechanisms, in graph order."""
-        for i in range(len(self.graph)):
-            self.mechanism(i).initialise(generator)
+        for block in range(len(self.blocks)):
+            self.block(block).initialise(generator)
+
+    def log_prior(self) -> Tensor | None:
+        """Returns the log-density of all parameters that have a prior, (); None where none has."""
+        found = [self.block(block).log_prior() for block in range(len(self.blocks))]
+        parts = [part for part in found if part is not None]
+        return torch.stack(parts).sum() if parts else None
+
+
+def nodes_by_key(keys: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Returns the nodes of each key, in the order in which keys first come."""
+    found: dict[str, tuple[int, ...]] = {}
+    for node, key in enumerate(keys):
+        found[key] = (*found.get(key, ()), node)
+    return found
+
+
+def _by_key(
+    graph: CausalGraph,
+    mechanisms: Sequence[Mechanism] | Mapping[str, Mechanism],
+    keys: Sequence[str] | None,
+) -> tuple[dict[str, Mechanism], tuple[str, ...]]:
+    """Returns mechanisms by key, in graph order, and the key of each node."""
+    if isinstance(mechanisms, Mapping):
+        if keys is None or len(keys) != len(graph) or set(keys) != set(mechanisms):
+            raise ValueError(
+                f"mechanisms by key need the key of each of the {len(graph)} nodes, and no other "
+                f"keys; got {keys!r} for {sorted(mechanisms)}"
+            )
+        return {key: mechanisms[key] for key in dict.fromkeys(keys)}, tuple(keys)
+    if keys is not None:
+        raise ValueError("keys are for mechanisms by key; give {key: mechanism}")
+    if len(mechanisms) != len(graph):
+        raise ValueError(f"{len(graph)} nodes need as many mechanisms; got {len(mechanisms)}")
+    first: dict[Mechanism, str] = {}  # one that stands at several nodes serves them all
+    tied = tuple(
+        first.setdefault(m, name) for m, name in zip(mechanisms, graph.nodes, strict=True)
+    )
+    return {name: mechanism for mechanism, name in first.items()}, tied

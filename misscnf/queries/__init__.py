@@ -2,8 +2,9 @@
 
 simulate         samples, counterfactuals, imputations, densities: one sweep each
 density          the log-density of each row as a table, with a reason where it is −∞
-interventions    interventions as people write them
-asking, effects, groups    contrasts of interventions, in all and within groups
+interventions    what `do=` takes: assigned (values), expressions (texts), laws (draws)
+asking           effects and curves, with intervals; arms (the sweeps), groups (in whom)
+effects          contrasts of two arms, on the scale of the outcome
 support          where answers leave the rows that the mechanisms were learned from
 pooling          Rubin's rules for analyses of several imputed tables
 """

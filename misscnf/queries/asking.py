@@ -1,7 +1,7 @@
 r"""Effects of interventions: in all, within a group, on the treated, along a dose.
 
 A unit is its noise u. Its natural values are x = f(u), and what it would have been under do(A) is
-the same noise swept with A held, so that
+the same noise swept with the policies A in the place of mechanisms, so that
 
     effect in a group g = E[ Y_A(u) − Y_B(u) | f(u) ∈ g ],
 
@@ -12,13 +12,10 @@ and all replicates of the fit see the same units.
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -26,43 +23,65 @@ import torch
 from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
-from misscnf.data.table import IncompleteTable, Schema
+from misscnf.data.rows import MemoryRows
+from misscnf.data.table import IncompleteTable, Schema, Table
 from misscnf.display.progress import StepProgress
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
-from misscnf.fitting import Settings, replicate_fit
+from misscnf.fitting.replicates import replicate_fit
+from misscnf.fitting.settings import Settings
 from misscnf.graph import CausalGraph
-from misscnf.model import Clamp, StructuralModel
-from misscnf.queries.effects import Effect, contrast, spread_interval, with_intervals
-from misscnf.queries.groups import Group, Where
-from misscnf.queries.interventions import Do, beyond_seen, read_clamps
+from misscnf.model import StructuralModel, Structure
+from misscnf.queries.arms import Question
+from misscnf.queries.effects import Effect, pointwise, with_intervals
+from misscnf.queries.groups import Where
+from misscnf.queries.interventions import Do, beyond_seen
 
-__all__ = ["EffectMixin", "check_count"]
+__all__ = ["EffectMixin", "Asked", "Cache", "check_count"]
 
 logger = logging.getLogger("misscnf")
 
-UNITS_OF_REPLICATES = 10_000
-"""Replicates share their units with the fit, so that few of them show the spread."""
-FEWEST_IN_GROUP = 1000
-"""Units of a group below which its answer has a note."""
-FEWEST_REPLICATES = 5
 
-Table = pd.DataFrame | str | os.PathLike[str]
+@dataclass
+class Asked:
+    """A model that questions are put to, with the units of the last one."""
+
+    model: StructuralModel
+    _key: tuple[int, int] | None = None
+    _natural: Tensor | None = None
+
+    def natural(self, noise: Tensor, seed: int) -> Tensor:
+        """Returns what units, with noise (n, noise_width) by this seed, are without intervention.
+
+        It is kept, since every question asks for it.
+        """
+        if self._natural is None or self._key != (seed, len(noise)):
+            self._key, self._natural = (seed, len(noise)), self.model.generate(noise)
+        return self._natural
+
+
+@dataclass
+class Cache:
+    """What a fitted model keeps from one question to the next; nothing that a fit learned."""
+
+    fit: Asked
+    replicates: dict[str, list[Asked]] = field(default_factory=dict)
+    """Replicates of the fit, by their number and the table they come from."""
 
 
 class EffectMixin:
-    """Effects. The class that mixes it in provides the attributes, and reads tables."""
+    """Effects. The class that mixes it in provides the attributes."""
 
     graph_: CausalGraph
     model_: StructuralModel
     schema_: Schema
     settings_: Settings
-    chosen_: str
     seed: int
     progress: bool | None
-    _table: IncompleteTable
-    _kept: dict[str, list[StructuralModel]]
-    _units: WeakKeyDictionary[StructuralModel, tuple[tuple[int, int], Tensor]]
+    unseen: str
+    _table: IncompleteTable | None
+    """The table of the fit, for intervals; a saved model leaves it behind."""
+    _cache: Cache
 
     def effect(
         self,
@@ -86,10 +105,11 @@ class EffectMixin:
 
         Arguments:
             outcome: The column.
-            do: Interventions of the first arm.
+            do: Interventions of the first arm: values, rules or draws (docs/policies.md).
             versus: Interventions of the second arm; none leaves the world as it is.
             where: Only units for which this holds without any intervention, such as "age > 60".
-            treated: Only units that take what `do` holds by themselves: the effect on the treated.
+            treated: Only units that take by themselves what `do` assigns them: the effect on the
+                treated.
             event: The level whose risk is compared; a binary outcome's higher one by default.
             interval: A level such as 0.95: adds intervals for the sampling error of the fit. The
                 first one replicates the fit, which takes longer than the fit itself where it has
@@ -99,13 +119,13 @@ class EffectMixin:
             draws: Units that are averaged.
             seed: Where the randomness of the units starts.
         """
-        ask = _Question(self, outcome, [do, versus or {}], where, do if treated else None, event)
+        taken = do if treated else None
+        ask = self._question(outcome, [do, versus or {}], where, taken, event, seed)
         check_count("draws", draws, least=2)
         notes = self._warn_beyond(do, versus)
-        models = self._replicates(interval, data, replicates)
         effect, *replicated = (
             ask.contrast(ask.arms(model, *units), do, versus)
-            for model, units in self._each(models, draws, seed)
+            for model, units in self._each(interval, data, replicates, draws, seed)
         )
         effect = replace(effect, notes=notes + effect.notes)
         return effect if interval is None else with_intervals(effect, replicated, interval)
@@ -151,78 +171,72 @@ class EffectMixin:
         doses = [{**(do or {}), along: value} for value in values]
         if not doses:
             raise InputError(f"a curve along {along!r} needs values; got none.")
-        ask = _Question(self, outcome, [versus or {}, *doses], where, None, event)
+        ask = self._question(outcome, [versus or {}, *doses], where, None, event, seed)
         check_count("draws", draws, least=2)
-        self._warn_beyond({along: np.asarray(values)} if _numbers(values) else None, versus)
-        models = self._replicates(interval, data, replicates)
+        numbers = all(isinstance(value, int | float | np.number) for value in values)
+        self._warn_beyond({along: np.asarray(values)} if numbers else None, versus)
         answers, *found = (
             ask.curve(model, *units, doses, versus)
-            for model, units in self._each(models, draws, seed)
+            for model, units in self._each(interval, data, replicates, draws, seed)
         )
-        each = [value for value in values for _ in range(len(answers) // len(doses))]
-        answers.insert(0, along, each)
+        lines = len(answers) // len(doses)
+        answers.insert(0, along, [value for value in values for _ in range(lines)])
         if interval is None:
             return answers
         for name, prefix in (("mean", "mean_"), ("estimate", "")):
-            spread = np.stack([one[name] for one in found])
-            ends = [
-                spread_interval(own, spread[:, i], interval) for i, own in enumerate(answers[name])
-            ]
-            answers[f"{prefix}lower"], answers[f"{prefix}upper"] = zip(*ends, strict=True)
+            ends = pointwise(answers, found, name, interval)
+            answers[f"{prefix}lower"], answers[f"{prefix}upper"] = ends
         return answers
 
     def _each(
-        self, replicates: Sequence[StructuralModel], draws: int, seed: int
+        self,
+        interval: float | None,
+        data: Table | None,
+        replicates: int | None,
+        draws: int,
+        seed: int,
     ) -> Iterator[tuple[StructuralModel, tuple[Tensor, Tensor]]]:
-        """Yields the fit and each replicate with its units: their noise and natural values."""
-        noise = self._noise(draws, seed, "effect")
-        yield self.model_, (noise, self._natural(self.model_, noise, seed))
-        few = noise[:UNITS_OF_REPLICATES]
-        for model in replicates:
-            yield model, (few, self._natural(model, few, seed))
+        """Yields the fit, and each replicate where an interval is asked for, with their units.
 
-    def _natural(self, model: StructuralModel, noise: Tensor, seed: int) -> Tensor:
-        """Returns what units are without intervention; kept, since every question asks for it."""
-        if not hasattr(self, "_units"):
-            self._units = WeakKeyDictionary()
-        key, kept = self._units.get(model, (None, noise))
-        if key != (seed, len(noise)):
-            kept = model.generate(noise)
-            self._units[model] = (seed, len(noise)), kept
-        return kept
+        These are their noise and their natural values.
+        """
+        others = self._replicates(interval, data, replicates)
+        noise = self._noise(draws, seed, "effect")
+        for asked in (self._cache.fit, *others):
+            own = noise if asked is self._cache.fit else noise[: self.settings_.replicates.units]
+            yield asked.model, (own, asked.natural(own, seed))
 
     def _replicates(
         self, interval: float | None, data: Table | None, count: int | None
-    ) -> list[StructuralModel]:
+    ) -> list[Asked]:
         """Returns replicates of the fit, made once for each table and number."""
         if interval is None:
             return []
         if not isinstance(interval, int | float) or not 0.0 < interval < 1.0:
             raise InputError(f"interval is a level between 0 and 1, such as 0.95; got {interval}.")
         if count is not None:
-            check_count("replicates", count, least=FEWEST_REPLICATES)
+            check_count("replicates", count, least=self.settings_.replicates.fewest)
         table = self._table_of_fit(data)
-        key = f"{count} {_digest(table)}"
-        if not hasattr(self, "_kept"):
-            self._kept = {}
-        if key not in self._kept:
+        key = f"{count} {table.digest}"
+        kept = self._cache.replicates
+        if key not in kept:
             with StepProgress("replicates", show=self.progress) as watch:
-                self._kept[key] = replicate_fit(
+                models = replicate_fit(
                     self.model_,
-                    self.chosen_,
-                    self.schema_.domains,
-                    (table.values, table.observed),
+                    Structure.of(self.graph_, self.schema_.domains, self.model_.keys),
+                    MemoryRows(table.values, table.observed),
                     self.settings_,
                     seed=self.seed,
                     count=count,
                     watch=watch,
                 )
-        return self._kept[key]
+            kept[key] = [Asked(model) for model in models]
+        return kept[key]
 
     def _table_of_fit(self, data: Table | None) -> IncompleteTable:
         if data is not None:
             return self._read(data)
-        if not hasattr(self, "_table"):
+        if self._table is None:
             raise InputError(
                 "an interval needs the table of the fit, which a saved model leaves behind; pass "
                 "it as data=."
@@ -237,131 +251,42 @@ class EffectMixin:
         return sentences
 
     def _graph(self) -> CausalGraph:
-        if not hasattr(self, "model_"):
+        """Returns the graph; refuses a model that is not fitted."""
+        if getattr(self, "model_", None) is None:
             raise NotFittedError("this MissCNF is not fitted yet; call fit(df) first.")
         return self.graph_
 
-    def _read(self, df: Table, *, keep_impossible: bool = False) -> IncompleteTable:
-        """Reads rows by the fitted schema; `queries` does, which knows about levels not seen."""
-        raise NotImplementedError
-
-    def _noise(self, rows: int, seed: int, purpose: str) -> Tensor:
-        generator = derive_generator(seed, purpose)
-        shape = (rows, self.model_.noise_width)
-        return torch.randn(shape, generator=generator, dtype=torch.float64)
-
-
-class _Question:
-    """One outcome under several arms, within a group; asked of the fit and of its replicates.
-
-    Arguments:
-        asked: The fitted model, for its graph and schema.
-        outcome: The column.
-        arms: The interventions of each arm.
-        where: The group, or None.
-        taken: What the units of the group take by themselves, or None.
-        event: The level whose risk is compared.
-    """
-
-    def __init__(
+    def _question(
         self,
-        asked: EffectMixin,
         outcome: str,
         arms: Sequence[Do],
         where: Where | None,
         taken: Do | None,
         event: object,
-    ) -> None:
-        self.graph, self.schema = asked._graph(), asked.schema_
-        self.node = self.graph.index(outcome)
-        self.interventions, self.event = arms, event
-        self.group = Group(self.graph, self.schema, where, taken)
+        seed: int,
+    ) -> Question:
+        graph = self._graph()  # refuses a model that is not fitted
+        fewest = self.settings_.replicates.fewest_in_group
+        return Question(graph, self.schema_, outcome, arms, where, taken, event, seed, fewest)
 
-    def arms(self, model: StructuralModel, noise: Tensor, natural: Tensor) -> list[np.ndarray]:
-        """Returns the outcome of the units of the group in each arm, (units,) each."""
-        clamps = [
-            read_clamps(arm, self.graph, self.schema, len(noise)) for arm in self._cut(noise)
-        ]
-        if self.group.words is not None:
-            keep = self.group.members(natural)
-            natural, noise = natural[keep], noise[keep]
-            clamps = [_of_units(clamp, keep) for clamp in clamps]
-        return [self._outcome(model, natural, noise, clamp) for clamp in clamps]
+    def _named(self, df: Table) -> Table:
+        """Returns rows with the names of their columns; the class that mixes it in knows them."""
+        return df
 
-    def _cut(self, noise: Tensor) -> list[Do]:
-        """Returns the arms, with as many values of each array as there are units."""
-        rows = len(noise)
-        return [
-            {name: value[:rows] if _is_long(value, rows) else value for name, value in arm.items()}
-            for arm in self.interventions
-        ]
+    def _read(self, df: Table, *, keep_impossible: bool = False) -> IncompleteTable:
+        """Reads rows by the fitted schema; columns may be left out."""
+        return IncompleteTable.read(
+            self._named(df),
+            self._graph().nodes,
+            self.schema_,
+            unseen=self.unseen,
+            keep_impossible=keep_impossible,
+            require_all=False,
+        )
 
-    def _outcome(
-        self, model: StructuralModel, natural: Tensor, noise: Tensor, clamps: dict[int, Clamp]
-    ) -> np.ndarray:
-        touched = self.graph.descendants(clamps) & self.graph.ancestral_closure([self.node])
-        swept = model.complete(natural, sorted(touched), noise, clamps)
-        return swept[:, self.node].numpy()
-
-    def contrast(
-        self,
-        arms: Sequence[np.ndarray],
-        do: Do,
-        versus: Do | None,
-        notes: tuple[str, ...] = (),
-    ) -> Effect:
-        """Compares two arms."""
-        first, second = arms
-        words = self.group.words
-        if len(first) < FEWEST_IN_GROUP and words is not None:
-            notes += (f"only {len(first)} units are in the group ({words}).",)
-        column = self.schema.columns[self.node]
-        return contrast(column, do, versus or {}, (first, second), self.event, notes, words)
-
-    def curve(
-        self,
-        model: StructuralModel,
-        noise: Tensor,
-        natural: Tensor,
-        doses: Sequence[Do],
-        versus: Do | None,
-    ) -> pd.DataFrame:
-        """Returns the mean at each dose, and its contrast with the first arm."""
-        against, *arms = self.arms(model, noise, natural)
-        effects = [
-            self.contrast((arm, against), dose, versus)
-            for arm, dose in zip(arms, doses, strict=True)
-        ]
-        if effects[0].estimate is not None:
-            pairs = [(effect.mean, effect.estimate) for effect in effects]
-            found = pd.DataFrame(pairs, columns=["mean", "estimate"])
-        else:
-            tables = [one.probabilities for one in effects if one.probabilities is not None]
-            levels = pd.concat(tables, ignore_index=True)[["level", "do", "difference"]]
-            found = levels.set_axis(["level", "mean", "estimate"], axis=1)
-        found.attrs["measure"] = effects[0].measure
-        return found
-
-
-def _of_units(clamps: dict[int, Clamp], keep: Tensor) -> dict[int, Clamp]:
-    """Returns the clamps of some of the units."""
-    return {
-        node: clamp[keep] if isinstance(clamp, Tensor) and clamp.shape == keep.shape else clamp
-        for node, clamp in clamps.items()
-    }
-
-
-def _is_long(value: object, rows: int) -> bool:
-    return hasattr(value, "__len__") and not isinstance(value, str) and len(value) > rows
-
-
-def _numbers(values: Sequence[Any]) -> bool:
-    return all(isinstance(value, int | float | np.number) for value in values)
-
-
-def _digest(table: IncompleteTable) -> str:
-    seen = torch.where(table.observed, table.values, torch.nan)
-    return hashlib.blake2b(seen.contiguous().numpy().tobytes(), digest_size=16).hexdigest()
+    def _noise(self, rows: int, seed: int, purpose: str) -> Tensor:
+        shape, generator = (rows, self.model_.noise_width), derive_generator(seed, purpose)
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
 
 
 def check_count(name: str, value: object, least: int = 1) -> None:

@@ -27,11 +27,13 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-from misscnf.data.cells import Label, plain
+from misscnf.data.cells import Label
 from misscnf.data.codecs import Column, Levels
 from misscnf.errors import InputError
+from misscnf.queries.interventions import written
 
-__all__ = ["Effect", "Interval", "contrast", "spread_interval", "with_intervals", "written"]
+__all__ = ["Effect", "Interval", "contrast", "pointwise", "spread_interval", "with_intervals"]
+__all__ += ["written"]
 
 Arms = tuple[np.ndarray, np.ndarray]
 Interval = tuple[float, float]
@@ -91,12 +93,11 @@ class Effect:
         return f"effect on {self.outcome} of {written(self.do)} versus {versus}{within}"
 
     def __str__(self) -> str:
-        head = self.title
         if self.estimate is None:
             table = "" if self.probabilities is None else self.probabilities.round(4).to_string()
-            return f"{head}: probability of each level, Monte-Carlo standard errors\n{table}"
+            return f"{self.title}: probability of each level, Monte-Carlo standard errors\n{table}"
         of = "" if self.event is None else f" of {self.event!r}"
-        text = f"{head}: {self.measure}{of} {self._shown(self.estimate, self.interval)}"
+        text = f"{self.title}: {self.measure}{of} {self._shown(self.estimate, self.interval)}"
         if self.interval is None:
             text += f" (Monte-Carlo standard error {self.standard_error:.2g})"
         for name, ratio, interval in (
@@ -110,25 +111,13 @@ class Effect:
     def _shown(self, number: float, interval: Interval | None) -> str:
         if interval is None or self.level is None:
             return f"{number:.4g}"
-        lower, upper = interval
-        return f"{number:.4g} ({100 * self.level:g} % interval {lower:.4g} to {upper:.4g})"
+        ends = f"{interval[0]:.4g} to {interval[1]:.4g}"
+        return f"{number:.4g} ({100 * self.level:g} % interval {ends})"
 
     def _repr_html_(self) -> str:
         from misscnf.display.notebook import effect_html
 
         return effect_html(self, self.title)
-
-
-def written(do: Mapping[str, Any]) -> str:
-    """Returns an intervention as people write it, such as "do(dose = 1.5)"."""
-    return f"do({', '.join(f'{name} = {_shown(value)}' for name, value in do.items())})"
-
-
-def _shown(value: object) -> str:
-    label = plain(value)
-    if label is None:
-        return "…"
-    return repr(label) if isinstance(label, str | bool) else f"{label:g}"
 
 
 def contrast(
@@ -140,16 +129,10 @@ def contrast(
     notes: tuple[str, ...] = (),
     group: str | None = None,
 ) -> Effect:
-    """Compares the outcomes of two arms that share their noise.
+    """Compares an outcome, (n,) in the model's values, in two arms that share their noise.
 
-    Arguments:
-        column: The codec of the outcome.
-        do: The first arm's interventions.
-        versus: The second arm's.
-        arms: The model's values of the outcome in each, (n,).
-        event: The level whose risk is compared; a binary column's higher one by default.
-        notes: What to know before believing it.
-        group: Of which group the units are, in words; None for all.
+    The risk of the event is compared where the outcome has levels, a binary column's higher one by
+    default. Notes and the group are passed on to the answer.
     """
     common: dict[str, Any] = {
         "outcome": column.name,
@@ -169,23 +152,17 @@ def contrast(
     common["probabilities"] = _probabilities(column.levels, arms)
     if event is not None or column.kind == "binary":
         code = len(column.levels) - 1 if event is None else _code(column, event)
-        risks = (arms[0] == code).astype(float), (arms[1] == code).astype(float)
-        return Effect(**common, event=column.levels[code], **_risks(risks))
+        return Effect(**common, event=column.levels[code], **_risks(_indicated(arms, code)))
     if column.kind == "ordinal" and not any(isinstance(level, str) for level in column.levels):
         numbers = np.array(column.levels, dtype=np.float64)
-        return Effect(**common, **_means((_at(numbers, arms[0]), _at(numbers, arms[1]))))
+        first, second = (numbers[np.rint(arm).astype(np.int64)] for arm in arms)
+        return Effect(**common, **_means((first, second)))
     nothing: dict[str, Any] = dict.fromkeys(("estimate", "standard_error", "mean", "mean_versus"))
     return Effect(**common, **nothing, measure="probabilities")
 
 
 def with_intervals(effect: Effect, replicated: Sequence[Effect], level: float) -> Effect:
-    """Returns an effect with intervals for the sampling error of the fit.
-
-    Arguments:
-        effect: The effect by the fit.
-        replicated: The same by each replicate of the fit.
-        level: How often such intervals should hold the truth.
-    """
+    """Returns an effect with intervals for the sampling error, from those by replicates."""
     found: dict[str, Any] = {"level": level, "replicates": len(replicated)}
     if effect.estimate is not None:
         spread = [answer.estimate for answer in replicated]
@@ -196,32 +173,28 @@ def with_intervals(effect: Effect, replicated: Sequence[Effect], level: float) -
             ends = spread_interval(math.log(ratio), [math.log(r) for r in ratios], level)
             found[f"{name}_interval"] = (math.exp(ends[0]), math.exp(ends[1]))
     if effect.probabilities is not None:
-        tables = [answer.probabilities for answer in replicated]
-        found["probabilities"] = _with_ends(effect.probabilities, tables, level)
+        tables = [one.probabilities for one in replicated if one.probabilities is not None]
+        lower, upper = pointwise(effect.probabilities, tables, "difference", level)
+        found["probabilities"] = effect.probabilities.assign(lower=lower, upper=upper)
     return replace(effect, **found)
 
 
-def _with_ends(
-    table: pd.DataFrame, replicated: Sequence[pd.DataFrame | None], level: float
-) -> pd.DataFrame:
-    """Returns probabilities of levels with the interval of each difference."""
-    spread = np.stack([one["difference"] for one in replicated if one is not None])
-    ends = [spread_interval(own, spread[:, i], level) for i, own in enumerate(table["difference"])]
-    return table.assign(lower=[low for low, _ in ends], upper=[high for _, high in ends])
+def pointwise(
+    table: pd.DataFrame, replicated: Sequence[pd.DataFrame], name: str, level: float
+) -> list[tuple[float, ...]]:
+    """Returns the lower and the upper ends for a column of a table, a line at a time."""
+    spread = np.stack([one[name] for one in replicated])
+    ends = [spread_interval(own, spread[:, i], level) for i, own in enumerate(table[name])]
+    return list(zip(*ends, strict=True))
 
 
 def spread_interval(
     estimate: float, replicated: Sequence[Any] | np.ndarray, level: float
 ) -> Interval:
     """Returns estimate ± t_{B−1} s with s the spread of B replicates."""
-    half = float(np.std(replicated, ddof=1)) * float(
-        student.ppf(0.5 + level / 2.0, len(replicated) - 1)
-    )
+    width = float(student.ppf(0.5 + level / 2.0, len(replicated) - 1))
+    half = float(np.std(replicated, ddof=1)) * width
     return estimate - half, estimate + half
-
-
-def _at(numbers: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    return numbers[np.rint(codes).astype(np.int64)]
 
 
 def _code(column: Levels, event: object) -> int:
@@ -261,17 +234,13 @@ def _error(slopes: tuple[float, float], covariance: np.ndarray) -> float:
 
 
 def _probabilities(levels: Sequence[Label], arms: Arms) -> pd.DataFrame:
-    rows = []
-    for code, level in enumerate(levels):
-        found = _means(((arms[0] == code).astype(float), (arms[1] == code).astype(float)))
-        rows.append(
-            (
-                level,
-                found["mean"],
-                found["mean_versus"],
-                found["estimate"],
-                found["standard_error"],
-            )
-        )
-    names = ["level", "do", "versus", "difference", "standard_error"]
-    return pd.DataFrame(rows, columns=names)
+    found = pd.DataFrame([_means(_indicated(arms, code)) for code in range(len(levels))])
+    found = found[["mean", "mean_versus", "estimate", "standard_error"]]
+    found.columns = pd.Index(["do", "versus", "difference", "standard_error"])
+    found.insert(0, "level", list(levels))
+    return found
+
+
+def _indicated(arms: Arms, code: int) -> Arms:
+    """Returns 1 where the outcome has this level, and 0 elsewhere."""
+    return (arms[0] == code).astype(float), (arms[1] == code).astype(float)

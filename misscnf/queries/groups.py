@@ -2,7 +2,7 @@ r"""Groups of units, by what they are without any intervention.
 
 `where="age > 60"` is a condition on columns, as `DataFrame.query` has it, or a function of the
 frame of natural values; the treated are the units that take by themselves what an intervention
-holds.
+assigns them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from misscnf.data.codecs import Levels
 from misscnf.data.table import Schema
 from misscnf.errors import InputError
 from misscnf.graph import CausalGraph
-from misscnf.queries.effects import written
-from misscnf.queries.interventions import Do, read_clamps
+from misscnf.queries.interventions import Do, written
 
 __all__ = ["Group", "Where"]
 
@@ -29,32 +27,26 @@ Where = str | Callable[[pd.DataFrame], Any]
 
 
 class Group:
-    """Some of the units.
-
-    Arguments:
-        graph: The causal graph.
-        schema: The units of the columns.
-        where: The condition, or None.
-        taken: What the units take by themselves, or None.
-    """
+    """Some of the units: those where a condition holds, who take by themselves what is `taken`."""
 
     def __init__(
         self, graph: CausalGraph, schema: Schema, where: Where | None, taken: Do | None
     ) -> None:
         self.schema, self.where = schema, where
-        self.taken = {} if taken is None else _codes(taken, graph, schema)
+        self.taken = [graph.index(name) for name in taken or ()]
+        """The nodes that units take by themselves as they are assigned."""
         self.words = _in_words(where, taken)
         """The group in words, None where it is everyone."""
+        for column in (schema.columns[node] for node in self.taken):
+            if not column.domain.discrete:
+                raise InputError(
+                    f"the effect on the treated needs levels that units take by themselves, and "
+                    f"{column.name!r} is {column.shown_kind}; use where= instead."
+                )
 
-    def members(self, natural: Tensor) -> Tensor:
-        """Returns which units belong to it, (n,); refuses a group that is empty.
-
-        Arguments:
-            natural: (n, d) their values without intervention.
-        """
-        keep = torch.ones(len(natural), dtype=torch.bool)
-        for node, value in self.taken.items():
-            keep &= natural[:, node] == value
+    def members(self, natural: Tensor, assigned: Tensor) -> Tensor:
+        """Returns which units belong to it, (n,), by their natural and assigned values (n, d)."""
+        keep = (natural[:, self.taken] == assigned[:, self.taken]).all(1)
         if self.where is not None:
             keep &= _holds(self.where, self.schema.decode_frame(natural))
         if not keep.any():
@@ -63,19 +55,6 @@ class Group:
                 f"more draws."
             )
         return keep
-
-
-def _codes(do: Do, graph: CausalGraph, schema: Schema) -> dict[int, Tensor]:
-    """Returns the codes of the levels that treated units take by themselves."""
-    for name, value in do.items():
-        column = schema.columns[graph.index(name)]
-        if callable(value) or not isinstance(column, Levels):
-            raise InputError(
-                f"the effect on the treated needs levels that units take by themselves, and "
-                f"{name!r} is {column.shown_kind}; use where= instead."
-            )
-    clamps = read_clamps(do, graph, schema, 1)
-    return {node: clamp for node, clamp in clamps.items() if isinstance(clamp, Tensor)}
 
 
 def _in_words(where: Where | None, taken: Do | None) -> str | None:

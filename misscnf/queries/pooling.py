@@ -103,8 +103,9 @@ def pool(
         [2.5, 0.736]
     """
     answers = [_read_answer(estimator(table), k) for k, table in enumerate(_tables(imputed))]
-    if answers and any(answer.names != answers[0].names for answer in answers):
-        k = next(k for k, answer in enumerate(answers) if answer.names != answers[0].names)
+    others = [k for k, answer in enumerate(answers) if answer.names != answers[0].names]
+    if others:
+        k = others[0]
         raise InputError(
             f"the estimator returns {list(answers[0].names)} for table 0 and "
             f"{list(answers[k].names)} for table {k}; the same terms are needed of every table."
@@ -157,7 +158,12 @@ def pool_estimates(
     q = np.stack([answer.estimates for answer in answers])
     u = np.stack([answer.variances for answer in answers])
     names = pd.Index(answers[0].names, name="term")
-    _refuse_no_variance(names, q, u)
+    sure = (u.mean(0) == 0) & (q.var(0) > 0)
+    if sure.any():
+        raise InputError(
+            f"{names[sure][0]!r} has variance 0 in every table and differs between tables; give "
+            f"the variance that its estimate has in a complete table."
+        )
     return Pooled(_rubin(names, q, u, complete, level), len(answers), complete, level)
 
 
@@ -203,15 +209,6 @@ def _degrees(share: np.ndarray, m: int, complete: float) -> np.ndarray:
     return np.divide(1.0, inverse, out=np.full_like(share, np.inf), where=inverse > 0)
 
 
-def _refuse_no_variance(names: pd.Index, q: np.ndarray, u: np.ndarray) -> None:
-    sure = (u.mean(0) == 0) & (q.var(0) > 0)
-    if sure.any():
-        raise InputError(
-            f"{names[sure][0]!r} has variance 0 in every table and differs between tables; give "
-            f"the variance that its estimate has in a complete table."
-        )
-
-
 # ----------------------------------------------------------------------------------- reading
 
 
@@ -255,8 +252,9 @@ def _pair(estimates: Any, variances: Any, k: int) -> _Answer:  # noqa: ANN401 - 
             f"table {k} has {len(q)} estimates and variances of shape {u.shape}; give one "
             f"variance an estimate, or a square covariance matrix."
         )
-    if not np.isfinite(q).all() or not np.isfinite(u).all() or (u < 0).any():
-        bad = int((~np.isfinite(q) | ~np.isfinite(u) | (u < 0)).argmax())
+    wrong = ~np.isfinite(q) | ~np.isfinite(u) | (u < 0)
+    if wrong.any():
+        bad = int(wrong.argmax())
         raise InputError(
             f"{names[bad]!r} of table {k} is {q[bad]:g} with variance {u[bad]:g}; expected a "
             f"finite number and a variance that is not negative."

@@ -2,20 +2,21 @@ r"""Every question that a fitted model answers, in the user's units.
 
 | question | noise | held | then |
 |---|---|---|---|
-| sample | fresh | interventions, if any | |
-| counterfactual | abducted from the row (a posterior draw where it has holes) | interventions | |
+| sample | fresh | | |
+| counterfactual | abducted from the row (a posterior draw where it has holes) | | |
 | density of what a row shows | integrated | the observed cells | a sum over factors |
-| impute | posterior draws | the observed cells | simulate the barren nodes |
+| impute, sample given rows | posterior draws | the observed cells | simulate the barren nodes |
 
-Each is a sweep through the graph (`structural`, `likelihood`, `posterior`); here tables are read,
-turned into the model's numbers and brought back, in the user's units, labels and dtypes.
+Each is a sweep through the graph (`structural`, `likelihood`, `posterior`), under policies if
+there are interventions; densities and posteriors under policies are those of the intervened model
+(`model.intervened`). Here tables are read, turned into the model's numbers and brought back, in
+the user's units, labels and dtypes.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,37 +24,29 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from misscnf.data.table import IncompleteTable, Schema
+from misscnf.data.table import IncompleteTable, Table
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
-from misscnf.graph import CausalGraph
 from misscnf.identification import check
+from misscnf.identification.settings import CheckSettings
 from misscnf.inference.elimination import Plan
 from misscnf.inference.likelihood import RowLikelihood, observed_log_prob
 from misscnf.inference.posterior import draw_completions
 from misscnf.mechanisms import Rescaled
-from misscnf.model import StructuralModel
+from misscnf.model import Policy, StructuralModel
+from misscnf.model.intervened import worlds
 from misscnf.queries.asking import EffectMixin, check_count
-from misscnf.queries.density import row_densities
-from misscnf.queries.effects import written
-from misscnf.queries.interventions import Do, held_values, read_clamps
-from misscnf.queries.support import DRAWS, FittedReport, measure_support, region_shares
+from misscnf.queries.density import counted_nodes, row_densities
+from misscnf.queries.interventions import Do, read_policies, written
+from misscnf.queries.support import FittedReport, measure_support, region_shares
 
-__all__ = ["QueryMixin", "Table"]
+__all__ = ["QueryMixin"]
 
 logger = logging.getLogger("misscnf")
 
-Table = pd.DataFrame | str | os.PathLike[str]
-"""A DataFrame, or the path of a CSV or Parquet file."""
-
 
 class QueryMixin(EffectMixin):
-    """The questions. The class that mixes it in provides the four attributes."""
-
-    graph_: CausalGraph
-    model_: StructuralModel
-    schema_: Schema
-    unseen: str
+    """The questions. The class that mixes it in provides the attributes."""
 
     def log_prob(
         self,
@@ -73,47 +66,48 @@ class QueryMixin(EffectMixin):
         Arguments:
             df: Rows, NaN where a value is unknown; columns may be left out.
             given: Columns to condition on, as far as a row shows them.
-            do: Interventions. An intervened column is held at its value, whatever the row shows
-                of it, and has no density of its own.
+            do: Interventions: the density is that of a row in the intervened world. A column with
+                a value or a rule is what these say, whatever the row shows of it, and has no
+                density of its own; a column with a `Draw` has the density that it is drawn from.
+                What a rule reads may be missing: it is integrated over.
             quality: Whether to return a DataFrame with `standard_error` (0 where exact),
                 `effective_draws` (infinite where exact) and `reason` (why a row has −∞) beside
                 `log_prob`.
             seed: Where the randomness of integrals without a closed form starts.
         """
         table = self._read(df, keep_impossible=True)
-        held = held_values(do, self._graph(), self.schema_, len(table), "log_prob")
+        policies = read_policies(do, self._graph(), self.schema_, len(table), seed)
         names = [given] if isinstance(given, str) else list(given)
         nodes = [self.graph_.index(name) for name in names]
-        result = self._log_prob(table, table.observed, held, seed, "joint")
+        result = self._log_prob(table, table.observed, policies, seed, "joint")
         if nodes:
             seen = torch.zeros_like(table.observed)
             seen[:, nodes] = table.observed[:, nodes]
-            below = self._log_prob(table, seen, held, seed, "given")
+            below = self._log_prob(table, seen, policies, seed, "given")
             result = _conditional(result, below)
-        frame = row_densities(self.model_, table, held, result)
+        frame = row_densities(self.model_, table, policies, result)
         return frame if quality else frame["log_prob"]
 
     def _log_prob(
         self,
         table: IncompleteTable,
         observed: Tensor,
-        held: dict[int, Tensor],
+        policies: Mapping[int, Policy],
         seed: int,
         purpose: str,
     ) -> RowLikelihood:
         values = torch.where(observed, table.values, 0.0)
-        for node, clamp in held.items():
-            values[:, node] = clamp
-        plan = Plan.make(self.graph_, observed, clamped=held)
-        result = observed_log_prob(
-            self.model_, values, plan, derive_generator(seed, "log_prob", purpose)
-        )
-        counted = observed.clone()
-        counted[:, list(held)] = False
-        units = table.log_slope(counted)
-        return RowLikelihood(
-            result.log_prob + units, result.standard_error, result.effective_draws
-        )
+        generator = derive_generator(seed, "log_prob", purpose)
+        found = values.new_zeros(3, len(table))
+        for world in worlds(self.model_, policies, values, observed):
+            plan = Plan.make(world.model.graph, world.observed, clamped=world.held)
+            part = observed_log_prob(world.model, world.values, plan, generator)
+            rows = (part.log_prob, part.standard_error, part.effective_draws)
+            found[:, world.rows] = torch.stack(rows)
+        counted = torch.zeros_like(observed)
+        nodes = counted_nodes(policies, observed.shape[1])
+        counted[:, nodes] = observed[:, nodes]
+        return RowLikelihood(found[0] + table.log_slope(counted), found[1], found[2])
 
     def score(self, df: Table, y: None = None) -> float:
         """Returns the mean log-density of what the rows show."""
@@ -131,8 +125,10 @@ class QueryMixin(EffectMixin):
 
         Arguments:
             rows: How many rows; with `given`, how many draws of each row (1).
-            do: Interventions.
-            given: Rows to complete: draws come from p(rest | what a row shows).
+            do: Interventions: values, rules or draws (docs/policies.md).
+            given: Rows to complete: draws come from p(rest | what a row shows), in the intervened
+                world. What a row shows of a column with a value or a rule is left out; of a column
+                with a `Draw` it counts, so leave it empty to have it drawn.
             seed: Where randomness starts.
 
         Returns:
@@ -141,17 +137,18 @@ class QueryMixin(EffectMixin):
         """
         if given is not None:
             table = self._read(given)
-            held = held_values(do, self._graph(), self.schema_, len(table), "sample(given=…)")
-            return self._complete(
-                table, 1 if rows is None else rows, held, seed, flat=rows is None
-            )
+            policies = read_policies(do, self._graph(), self.schema_, len(table), seed)
+            values = self._draw(table, 1 if rows is None else rows, policies, seed)
+            counted = counted_nodes(policies, len(self.graph_))
+            replaced = set(range(len(self.graph_))).difference(counted)
+            return self._frame(table, values, flat=rows is None, replaced=replaced, exact=policies)
         if rows is None:
             raise InputError("sample needs a number of rows, or given= a table to complete.")
         check_count("rows", rows)
-        clamps = read_clamps(do, self._graph(), self.schema_, rows)
+        policies = read_policies(do, self._graph(), self.schema_, rows, seed)
         self._warn_beyond(do)
         noise = self._noise(rows, seed, "sample")
-        return self.schema_.decode_frame(self.model_.generate(noise, clamps), exact=clamps)
+        return self.schema_.decode_frame(self.model_.generate(noise, policies), exact=policies)
 
     def counterfactual(
         self, df: Table, do: Do, *, draws: int | None = None, seed: int = 0
@@ -165,21 +162,23 @@ class QueryMixin(EffectMixin):
 
         Arguments:
             df: The factual rows.
-            do: Interventions; a function acts on the natural value.
+            do: Interventions: values, rules or draws (docs/policies.md). A rule reads the row as
+                it would have been; its own column, as it would have been by itself.
             draws: Draws of each row, in levels (draw, row); None for one, with the rows' index.
             seed: Where randomness starts.
         """
         table = self._read(df)
-        clamps = read_clamps(do, self._graph(), self.schema_, len(table))
-        if not clamps:
+        count = 1 if draws is None else draws
+        check_count("draws", count)
+        policies = read_policies(do, self._graph(), self.schema_, (count, len(table)), seed)
+        if not policies:
             raise InputError("counterfactual needs an intervention, such as do={'dose': 0.0}.")
         self._warn_beyond(do)
-        count = 1 if draws is None else draws
         factual = self._draw(table, count, {}, seed)
         abduction = derive_generator(seed, "abduction")
-        values = self.model_.counterfactual(factual, clamps, abduction)
-        touched = self.graph_.descendants(clamps)
-        return self._frame(table, values, flat=draws is None, replaced=touched, exact=clamps)
+        values = self.model_.counterfactual(factual, policies, abduction)
+        touched = self.graph_.descendants(policies)
+        return self._frame(table, values, flat=draws is None, replaced=touched, exact=policies)
 
     def impute(
         self,
@@ -202,45 +201,33 @@ class QueryMixin(EffectMixin):
             seed: Where randomness starts.
         """
         table = self._read(df)
-        if not proper:
-            return self._complete(table, draws, {}, seed, flat=False)
         check_count("draws", draws)
-        models = self._replicates(0.5, data, None)
-        parts = [
-            self._draw(table, 1, {}, seed, models[draw % len(models)], draw)
-            for draw in range(draws)
-        ]
+        if proper:
+            others = self._replicates(0.5, data, None)
+            models = [others[draw % len(others)].model for draw in range(draws)]
+            parts = [self._draw(table, 1, {}, seed, model, i) for i, model in enumerate(models)]
+        else:
+            parts = [self._draw(table, draws, {}, seed)]
         return self._frame(table, torch.cat(parts), flat=False, replaced=(), exact=())
-
-    def _complete(
-        self,
-        table: IncompleteTable,
-        draws: int,
-        held: dict[int, Tensor],
-        seed: int,
-        *,
-        flat: bool,
-    ) -> pd.DataFrame:
-        values = self._draw(table, draws, held, seed)
-        return self._frame(table, values, flat=flat, replaced=held, exact=held)
 
     def _draw(
         self,
         table: IncompleteTable,
         draws: int,
-        held: dict[int, Tensor],
+        policies: Mapping[int, Policy],
         seed: int,
         model: StructuralModel | None = None,
         *purpose: int,
     ) -> Tensor:
-        """Returns completions of the rows, (draws, N, d)."""
+        """Returns completions of the rows in the world under policies, (draws, N, d)."""
         check_count("draws", draws)
-        values, observed = table.values.clone(), table.observed
-        for node, clamp in held.items():
-            values[:, node] = clamp
-        plan = Plan.make(self.graph_, observed, clamped=held)
         generator = derive_generator(seed, "posterior", *purpose)
-        return draw_completions(model or self.model_, values, plan, draws, generator)
+        found = table.values.new_zeros(draws, *table.values.shape)
+        for world in worlds(model or self.model_, policies, table.values, table.observed):
+            plan = Plan.make(world.model.graph, world.observed, clamped=world.held)
+            part = draw_completions(world.model, world.values, plan, draws, generator)
+            found[:, world.rows] = part[..., world.place]
+        return found
 
     def _frame(
         self,
@@ -252,11 +239,8 @@ class QueryMixin(EffectMixin):
         exact: Collection[int],
     ) -> pd.DataFrame:
         """Returns values (draws, N, d) as the user's cells; what is not replaced, bit for bit."""
-        index = table.index
-        if not flat:
-            index = pd.MultiIndex.from_product(
-                [range(len(values)), table.index], names=["draw", "row"]
-            )
+        names, levels = ["draw", "row"], [range(len(values)), table.index]
+        index = table.index if flat else pd.MultiIndex.from_product(levels, names=names)
         return table.complete(values, index, replaced=replaced, exact=exact)
 
     def check(
@@ -266,6 +250,7 @@ class QueryMixin(EffectMixin):
         *,
         do: Do | None = None,
         seed: int = 0,
+        settings: CheckSettings | Mapping[str, object] | None = None,
     ) -> FittedReport:
         """Reports what the holes of the fitted table leave identified, and where answers leave it.
 
@@ -274,24 +259,22 @@ class QueryMixin(EffectMixin):
             effect: (treatment, outcome), to report only the families that this effect needs.
             do: An intervention: how much of what it leads to was never revealed?
             seed: Where randomness starts.
+            settings: `CheckSettings`, or changes by name, such as `{"support.draws": 500}`.
         """
-        df = self._named(df)
-        report = check(df, self._graph(), effect, kinds=self.schema_.kinds)
-        table = self._read(df)
-        clamps = read_clamps(do, self.graph_, self.schema_, DRAWS)
-        nodes = {self.graph_.index(name) for name in report.needed}
-        if clamps:
-            nodes &= self.graph_.descendants(clamps)
+        nodes = self._graph().nodes
+        table = IncompleteTable.read(self._named(df), nodes, self.schema_, unseen=self.unseen)
+        report = check(table, self.graph_, effect, settings=settings)
+        rules = report.settings.support
+        policies = read_policies(do, self.graph_, self.schema_, rules.draws, seed)
+        leaning = {self.graph_.index(name) for name in report.needed}
+        if policies:
+            leaning &= self.graph_.descendants(policies)
         question = f"under {written(do)}" if do else "without an intervention"
-        support = measure_support(self.model_, table, clamps, nodes, question, seed)
+        support = measure_support(self.model_, table, policies, leaning, question, rules, seed)
         completed = self._draw(table, 1, {}, seed)[0]
         shares = region_shares(report.regions, self.schema_, completed)
         regions = report.regions.assign(**{"posterior share": shares})
         return FittedReport(replace(report, regions=regions), support, question)
-
-    def _named(self, df: Table) -> Table:
-        """Returns rows with the names of their columns; the class that mixes it in knows them."""
-        return df
 
     def structural_model(self) -> StructuralModel:
         """Returns the model in the user's units, for what the questions above do not cover.
@@ -306,24 +289,12 @@ class QueryMixin(EffectMixin):
         ]
         return StructuralModel(self.graph_, mechanisms)
 
-    def _read(self, df: Table, *, keep_impossible: bool = False) -> IncompleteTable:
-        return IncompleteTable.read(
-            df,
-            self._graph().nodes,
-            self.schema_,
-            unseen=self.unseen,
-            keep_impossible=keep_impossible,
-            require_all=False,
-        )
-
 
 def _conditional(joint: RowLikelihood, below: RowLikelihood) -> RowLikelihood:
     """Returns log p(shown | given); −∞ where what is given has probability zero itself."""
-    log_prob = torch.where(
-        torch.isneginf(below.log_prob), -torch.inf, joint.log_prob - below.log_prob
-    )
+    never = below.log_prob.isneginf()
     return RowLikelihood(
-        log_prob,
+        torch.where(never, -torch.inf, joint.log_prob - below.log_prob),
         (joint.standard_error**2 + below.standard_error**2).sqrt(),
         torch.minimum(joint.effective_draws, below.effective_draws),
     )

@@ -29,19 +29,11 @@ from misscnf.data.table import IncompleteTable, Schema
 from misscnf.display.notebook import card
 from misscnf.draws import derive_generator, normal_numbers
 from misscnf.identification import Report
+from misscnf.identification.settings import SupportRules
 from misscnf.mechanisms import Encoding
-from misscnf.model import Clamp, StructuralModel
+from misscnf.model import Policy, StructuralModel
 
-__all__ = ["FittedReport", "measure_support", "region_shares", "DRAWS"]
-
-USUAL = 0.01
-"""The share outside where nothing is extrapolated."""
-WORTH_SAYING = 0.05
-"""A larger share outside is a warning."""
-DRAWS = 4000
-"""Rows drawn under the question's intervention."""
-MOST_ROWS = 20_000
-"""Revealed rows that are searched: beyond, a random part of them."""
+__all__ = ["FittedReport", "measure_support", "region_shares"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +66,8 @@ class FittedReport:
     def _repr_html_(self) -> str:
         title, facts = self.report.glance()
         shown = self.support[["node", "parents", "rows revealed", "share outside"]]
-        tables = {
-            "": self.report.families(),
-            f"after the fit, {self.question}": shown.assign(
-                parents=shown["parents"].map(", ".join)
-            ),
-        }
+        shown = shown.assign(parents=shown["parents"].map(", ".join))
+        tables = {"": self.report.families(), f"after the fit, {self.question}": shown}
         return card(title, facts, tables, self.warnings, state="good" if self.ok else "bad")
 
     def to_dict(self) -> dict[str, Any]:
@@ -96,29 +84,24 @@ class FittedReport:
 def measure_support(
     model: StructuralModel,
     table: IncompleteTable,
-    clamps: Mapping[int, Clamp],
+    policies: Mapping[int, Policy],
     nodes: Collection[int],
     question: str,
+    rules: SupportRules,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Returns how far the draws of a question leave what the rows reveal of each family.
+    """Returns how far draws under policies leave what the rows of a fit reveal of each family.
 
-    Arguments:
-        model: The fitted model, in its own units.
-        table: The rows it was fitted to.
-        clamps: The interventions of the question.
-        nodes: The families that the question leans on.
-        question: Its words, for the sentences.
-        seed: Where randomness starts.
+    `nodes` are those whose families the question leans on, `question` its words.
     """
     generator = derive_generator(seed, "support")
-    noise = normal_numbers((DRAWS, model.noise_width), generator, table.values)
+    noise = normal_numbers((rules.draws, model.noise_width), generator, table.values)
     with torch.no_grad():
-        drawn = model.generate(noise, clamps)
+        drawn = model.generate(noise, policies)
     lines = [
-        _family(model, table, drawn, node, question, seed)
+        _family(model, table, drawn, node, question, rules, seed)
         for node in sorted(nodes)
-        if model.graph.parents[node] and node not in clamps
+        if model.graph.parents[node] and (node not in policies or node in policies[node].reads)
     ]
     names = ["node", "parents", "rows revealed", "share outside", "extrapolates", "sentence"]
     return pd.DataFrame(lines, columns=names)
@@ -130,6 +113,7 @@ def _family(
     drawn: Tensor,
     node: int,
     question: str,
+    rules: SupportRules,
     seed: int,
 ) -> tuple[str, tuple[str, ...], int, float, bool, str]:
     graph, parents = model.graph, list(model.graph.parents[node])
@@ -137,59 +121,50 @@ def _family(
     whole = table.observed[:, [node, *parents]].all(1)
     rows = table.values[whole][:, parents]
     encoding = Encoding([table.schema.domains[j] for j in parents])
-    share = _share_outside(_numbers(encoding, rows, seed), _numbers(encoding, drawn[:, parents]))
+    some = rows
+    if len(rows) > rules.most_rows:
+        order = torch.randperm(len(rows), generator=derive_generator(seed, "rows"))
+        some = rows[order[: rules.most_rows]]
+    revealed, asked = (encoding(x.double()).numpy() for x in (some, drawn[:, parents]))
+    share = _share_outside(revealed, asked, rules.usual)
     sentence = (
         f"{graph.nodes[node]} with its parents {', '.join(names)}: {100 * share:.0f} % of the "
-        f"rows {question} lie where no row shows this family whole ({100 * USUAL:.0f} % is "
+        f"rows {question} lie where no row shows this family whole ({100 * rules.usual:.0f} % is "
         f"usual; {len(rows)} rows do); what the model says there is extrapolated."
     )
-    return graph.nodes[node], names, len(rows), share, share > WORTH_SAYING, sentence
+    return graph.nodes[node], names, len(rows), share, share > rules.worth_saying, sentence
 
 
-def _numbers(encoding: Encoding, values: Tensor, seed: int | None = None) -> np.ndarray:
-    """Returns the features of parents; of some of the rows where there are many and a seed."""
-    if seed is not None and len(values) > MOST_ROWS:
-        chosen = torch.randperm(len(values), generator=derive_generator(seed, "rows"))
-        values = values[chosen[:MOST_ROWS]]
-    return encoding(values.double()).numpy()
-
-
-def _share_outside(revealed: np.ndarray, drawn: np.ndarray) -> float:
+def _share_outside(revealed: np.ndarray, drawn: np.ndarray, share: float) -> float:
     """Returns the share of drawn points further from all revealed ones than is usual."""
     if len(revealed) < 2:
         return 1.0
     tree = cKDTree(revealed)
-    among = tree.query(revealed, k=2)[0][:, 1]
-    usual = np.quantile(among, 1.0 - USUAL)
+    usual = np.quantile(tree.query(revealed, k=2)[0][:, 1], 1.0 - share)
     return float((tree.query(drawn)[0] > usual + 1e-9).mean())
 
 
 def region_shares(regions: pd.DataFrame, schema: Schema, completed: Tensor) -> list[float]:
-    """Returns the share of completed rows in each region, NaN where a column is not the model's.
+    """Returns the share of completed rows (n, d) in each region of a report.
 
-    Arguments:
-        regions: The regions of a report.
-        schema: The kinds and units of the columns.
-        completed: (n, d) rows drawn from the model's posterior.
+    It is NaN where a region is of a column that is not the model's.
     """
-    raw = dict(zip(schema.nodes, schema.decode(completed.numpy()).T, strict=True))
-    columns = dict(zip(schema.nodes, schema.columns, strict=True))
+    raw = schema.decode(completed.numpy()).T
+    known = dict(zip(schema.nodes, zip(schema.columns, raw, strict=True), strict=True))
     shares = []
     for conditions in regions["conditions"]:
-        known = all(condition["column"] in raw for condition in conditions)
-        inside = np.ones(len(completed), dtype=bool)
-        for condition in conditions if known else ():
-            name = condition["column"]
-            inside &= _holds(condition, columns[name], raw[name])
-        shares.append(float(inside.mean()) if known else float("nan"))
+        inside = np.ones(len(completed))
+        for one in conditions:
+            inside *= _holds(one, *known[one["column"]]) if one["column"] in known else np.nan
+        shares.append(float(inside.mean()))
     return shares
 
 
 def _holds(condition: Mapping[str, Any], column: Column, raw: np.ndarray) -> np.ndarray:
     if "levels" not in condition:
         low, high = condition["low"], condition["high"]
-        above = np.ones(len(raw), dtype=bool) if low is None else raw >= low
-        return above if high is None else above & (raw <= high)
+        above = raw >= (-np.inf if low is None else low)
+        return above & (raw <= (np.inf if high is None else high))
     wanted = set(map(str, condition["levels"]))
     if isinstance(column, Levels):
         named = np.array([_label(level) in wanted for level in column.levels])

@@ -7,87 +7,58 @@ fingerprint of the table, by which it can be recognised.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
-from importlib.metadata import PackageNotFoundError, version
-from typing import Any
-
-import numpy as np
+from importlib.metadata import version
 
 from misscnf import __version__
 from misscnf.data.table import IncompleteTable
 from misscnf.estimators.misscnf import MissCNF
 from misscnf.identification.words import listed
-from misscnf.report.digits import plural
+from misscnf.options import flatten
+from misscnf.report.settings import ReportSettings
+from misscnf.report.words import plural
 
-__all__ = ["changes", "kinds", "settings", "versions", "fingerprint", "recipe"]
-
-PACKAGES = ("torch", "numpy", "scipy", "pandas", "networkx", "scikit-learn", "zuko", "matplotlib")
+__all__ = ["changes", "kinds", "settings", "versions", "recipe"]
 
 
 def changes(model: MissCNF, table: IncompleteTable) -> list[str]:
-    """Returns a sentence for everything that was dropped or changed, and for what was not.
-
-    Arguments:
-        model: The fitted model.
-        table: Its rows.
-    """
-    empty = int((~table.observed.any(1)).sum())
+    """Returns a sentence for everything that was dropped or changed, and for what was not."""
     lines = ["No row was dropped, and no value was filled in before the fit."]
+    empty, aside = int((~table.observed.any(1)).sum()), len(table.ignored)
     if empty:
-        show = "shows" if empty == 1 else "show"
-        lines.append(
-            f"{plural(empty, 'row')} {show} none of the model's columns, and so "
-            f"{'tells' if empty == 1 else 'tell'} it nothing."
-        )
-    if table.ignored:
-        lines.append(
-            f"{plural(len(table.ignored), 'column')} not in the graph "
-            f"{'was' if len(table.ignored) == 1 else 'were'} left aside: "
-            f"{listed(table.ignored, 20)}."
-        )
+        show, tell = ("shows", "tells") if empty == 1 else ("show", "tell")
+        row = f"{plural(empty, 'row')} {show} none of the model's columns"
+        lines.append(f"{row}, and so {tell} it nothing.")
+    if aside:
+        were = "was" if aside == 1 else "were"
+        names = listed(table.ignored, 20)
+        lines.append(f"{plural(aside, 'column')} not in the graph {were} left aside: {names}.")
     else:
         lines.append("No column was left aside: all of them are in the graph.")
-    lines += _cells_made_holes(table)
-    offers = model.kinds_[model.kinds_["offer"] != ""]
-    lines += [f"{line.column}: {line.offer}" for line in offers.itertuples()]
-    return lines
-
-
-def _cells_made_holes(table: IncompleteTable) -> list[str]:
-    lines = []
     for j, name in enumerate(table.nodes):
-        written = table.cells[j].notna().to_numpy()
-        lost = int((written & ~table.observed[:, j].numpy()).sum())
+        lost = int((table.cells[j].notna().to_numpy() & ~table.observed[:, j].numpy()).sum())
         if lost:
-            lines.append(
-                f"{plural(lost, 'cell')} of {name} had a level unknown to the model and "
-                f"became {'a hole' if lost == 1 else 'holes'}."
-            )
-    return lines
+            cells = f"{plural(lost, 'cell')} of {name} had a level unknown to the model"
+            lines.append(f"{cells} and became {'a hole' if lost == 1 else 'holes'}.")
+    offers = model.kinds_[model.kinds_["offer"] != ""]
+    return lines + [f"{line.column}: {line.offer}" for line in offers.itertuples()]
 
 
-def kinds(model: MissCNF) -> list[tuple[str, str, str, str, str]]:
+def kinds(model: MissCNF) -> list[list[str]]:
     """Returns a line a column: its name, kind, levels, holes and why it is of that kind."""
-    return [
-        (str(line.column), str(line.kind), str(line.levels), str(line.holes), str(line.why))
-        for line in model.kinds_.itertuples()
-    ]
+    table = model.kinds_[["column", "kind", "levels", "holes", "why"]]
+    return [[str(cell) for cell in line] for line in table.itertuples(index=False)]
 
 
-def settings(model: MissCNF) -> list[tuple[str, str]]:
-    """Returns the settings of the fit, those of parts with the part's name before them."""
-    flat: list[tuple[str, str]] = []
-    for name, value in model.settings_.to_dict().items():
-        if isinstance(value, dict):
-            flat += [(f"{name}.{part}", _shown(inner)) for part, inner in value.items()]
-        else:
-            flat.append((name, _shown(value)))
-    return flat
+def settings(model: MissCNF, page: ReportSettings) -> list[tuple[str, str]]:
+    """Returns the settings of the fit and of the page, each under the names of its groups."""
+    ours = {f"report.{name}": value for name, value in flatten(page).items()}
+    found = {**flatten(model.settings_), **ours}
+    return [(name, _shown(value)) for name, value in found.items()]
 
 
-def _shown(value: Any) -> str:  # noqa: ANN401 - whatever a setting holds
+def _shown(value: object) -> str:
     if value is None:
         return "none"
     if isinstance(value, bool):
@@ -97,38 +68,25 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - whatever a setting holds
 
 def versions() -> list[tuple[str, str]]:
     """Returns the versions of this package, of Python and of what the numbers come from."""
-    found = [("misscnf", __version__), ("Python", platform.python_version())]
-    for package in PACKAGES:
-        try:
-            found.append((package, version(package)))
-        except PackageNotFoundError:
-            continue
-    return found
+    names = ["torch", "numpy", "scipy", "pandas", "networkx", "scikit-learn", "zuko", "matplotlib"]
+    own = [("misscnf", __version__), ("Python", platform.python_version())]
+    return own + [(name, version(name)) for name in names]
 
 
-def fingerprint(table: IncompleteTable) -> str:
-    """Returns a short name that two tables share only if their columns and cells are the same."""
-    digest = hashlib.sha256(json.dumps(table.nodes).encode())
-    digest.update(np.ascontiguousarray(np.nan_to_num(table.raw, nan=np.inf)).tobytes())
-    return digest.hexdigest()[:16]
-
-
-def recipe(model: MissCNF, effect: tuple[str, str] | None) -> str:
+def recipe(model: MissCNF, effect: tuple[str, str] | None, page: ReportSettings) -> str:
     """Returns the Python that makes this model and this page again."""
-    graph = json.dumps(model.graph_.to_dict(), ensure_ascii=False)
+    usual = flatten(ReportSettings())
+    changed = {name: value for name, value in flatten(page).items() if value != usual[name]}
     asked = {column.name: column.shown_kind for column in model.schema_.columns}
-    arguments = f"graph, preset={model.settings_.preset!r}, kinds=kinds, seed={model.seed}"
     question = "" if effect is None else f", effect={effect!r}"
-    return "\n".join(
-        [
-            "import pandas as pd",
-            "from misscnf import MissCNF",
-            "from misscnf.report import write_report",
-            "",
-            'df = pd.read_csv("your-table.csv")',
-            f"graph = {graph}",
-            f"kinds = {json.dumps(asked, ensure_ascii=False)}",
-            f"model = MissCNF({arguments}).fit(df)",
-            f'write_report(model, df, "report.html"{question})',
-        ]
-    )
+    question += f", settings={changed!r}" if changed else ""
+    return f"""\
+import pandas as pd
+from misscnf import MissCNF
+from misscnf.report import write_report
+
+df = pd.read_csv("your-table.csv")
+graph = {json.dumps(model.graph_.to_dict(), ensure_ascii=False)}
+kinds = {json.dumps(asked, ensure_ascii=False)}
+model = MissCNF(graph, preset={model.settings_.preset!r}, kinds=kinds, seed={model.seed}).fit(df)
+write_report(model, df, "report.html"{question})"""

@@ -28,21 +28,9 @@ from misscnf.draws import derive_generator
 from misscnf.estimators.misscnf import MissCNF
 from misscnf.inference.elimination import Plan
 from misscnf.inference.posterior import draw_completions
+from misscnf.report.settings import FitChecks
 
 __all__ = ["NoiseCheck", "noise_checks", "Overimputation", "overimpute", "Integrals", "integrals"]
-
-ROWS = 500
-"""Rows that the noise is abducted of."""
-HIDDEN = 1000
-"""Rows in which one value is hidden."""
-DRAWS = 49
-"""Draws of a hidden value: ranks 0 to 49, which tenths divide."""
-LEVEL = 0.01
-"""Chance of one false alarm in all tests of a kind."""
-FEWEST = 20
-"""Values that a test needs."""
-FEW_DRAWS = 30.0
-"""Fewer effective draws leave an error that matters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,22 +48,20 @@ class NoiseCheck:
     """The parent that goes with the noise, or its size, most; empty where there is none."""
     parent_p_value: float
     """Of that, corrected for all parents of all nodes and both tests."""
+    level: float
+    """A p-value below this is a departure."""
 
     @property
     def ok(self) -> bool:
         """Whether nothing was found."""
-        return min(self.p_value, self.parent_p_value) >= LEVEL
+        return min(self.p_value, self.parent_p_value) >= self.level
 
 
-def noise_checks(model: MissCNF, table: IncompleteTable, seed: int) -> list[NoiseCheck]:
-    """Returns the noise of every node in some rows, completed where they have holes.
-
-    Arguments:
-        model: The fitted model.
-        table: Its rows.
-        seed: Where randomness starts.
-    """
-    part = _some_rows(table, ROWS, seed)
+def noise_checks(
+    model: MissCNF, table: IncompleteTable, rules: FitChecks, seed: int
+) -> list[NoiseCheck]:
+    """Returns the noise of every node in some rows, completed where they have holes."""
+    part = _some_rows(table, rules.noise_rows, seed)
     generator = derive_generator(seed, "report", "noise")
     plan = Plan.make(model.graph_, part.observed)
     rows = draw_completions(model.model_, part.values, plan, 1, generator)[0]
@@ -83,18 +69,11 @@ def noise_checks(model: MissCNF, table: IncompleteTable, seed: int) -> list[Nois
     tests = 2 * sum(map(len, model.graph_.parents)) or 1
     found = []
     for i, name in enumerate(model.graph_.nodes):
-        parent, p_value = _strongest_parent(model, rows.numpy(), noise[:, i], i)
-        test = stats.kstest(noise[:, i], "norm").pvalue
-        found.append(
-            NoiseCheck(
-                name,
-                np.sort(noise[:, i]),
-                float(part.observed[:, i].double().mean()),
-                min(1.0, float(test) * len(model.graph_)),
-                parent,
-                min(1.0, p_value * tests),
-            )
-        )
+        own, shown = noise[:, i], float(part.observed[:, i].double().mean())
+        parent, p_value = _strongest_parent(model, rows.numpy(), own, i)
+        normal = min(1.0, float(stats.kstest(own, "norm").pvalue) * len(model.graph_))
+        odd = min(1.0, p_value * tests)
+        found.append(NoiseCheck(name, np.sort(own), shown, normal, parent, odd, rules.level))
     return found
 
 
@@ -110,8 +89,7 @@ def _node_noise(model: MissCNF, rows: Tensor, generator: torch.Generator) -> np.
         if mechanism.noise_size == 1:
             scores.append(mechanism.abduct(rows[:, i], parents, generator))
             continue
-        levels = range(mechanism.noise_size)
-        codes = [torch.full_like(rows[:, i], float(k)) for k in levels]
+        codes = [torch.full_like(rows[:, i], float(k)) for k in range(mechanism.noise_size)]
         chances = torch.stack([mechanism.log_prob(k, parents).exp() for k in codes], -1)
         own = rows[:, i].long()[:, None]
         share = torch.rand(len(rows), 1, generator=generator, dtype=torch.float64)
@@ -143,6 +121,8 @@ class Overimputation:
     """(n,) in (0, 1), uniform under a right model."""
     columns: pd.DataFrame
     """A line a column: column, values, within 50, within 90, p_value, ok."""
+    draws: int
+    """Draws of each value."""
 
     @property
     def ok(self) -> bool:
@@ -154,17 +134,13 @@ class Overimputation:
         return _within(self.ranks, level)
 
 
-def overimpute(model: MissCNF, table: IncompleteTable, seed: int) -> Overimputation | None:
-    """Hides one known value in each of some rows and draws it anew; None if too few can be.
-
-    Arguments:
-        model: The fitted model.
-        table: Its rows.
-        seed: Where randomness starts.
-    """
-    part = _some_rows(table, HIDDEN, seed)
+def overimpute(
+    model: MissCNF, table: IncompleteTable, rules: FitChecks, seed: int
+) -> Overimputation | None:
+    """Hides one known value in each of some rows and draws it anew; None if too few can be."""
+    part = _some_rows(table, rules.hidden_rows, seed)
     part = part.select(part.observed.sum(1) >= 2)  # something must be left to draw from
-    if len(part) < FEWEST:
+    if len(part) < rules.fewest:
         return None
     generator = derive_generator(seed, "report", "overimputation")
     hidden = torch.multinomial(part.observed.double(), 1, generator=generator)[:, 0]
@@ -172,11 +148,11 @@ def overimpute(model: MissCNF, table: IncompleteTable, seed: int) -> Overimputat
     observed = part.observed.scatter(1, hidden[:, None], False)  # noqa: FBT003 - a tensor's value
     values = torch.where(observed, part.values, 0.0)
     plan = Plan.make(model.graph_, observed)
-    drawn = draw_completions(model.model_, values, plan, DRAWS, generator)
-    own = drawn.gather(2, hidden.expand(DRAWS, -1)[..., None])[..., 0].numpy()
+    drawn = draw_completions(model.model_, values, plan, rules.draws, generator)
+    own = drawn.gather(2, hidden.expand(rules.draws, -1)[..., None])[..., 0].numpy()
     jitter = torch.rand(len(truth), generator=generator, dtype=torch.float64).numpy()
     ranks = _ranks(own, truth, jitter)
-    return Overimputation(ranks, _by_column(model, ranks, hidden.numpy()))
+    return Overimputation(ranks, _by_column(model, ranks, hidden.numpy(), rules), rules.draws)
 
 
 def _ranks(drawn: np.ndarray, truth: np.ndarray, jitter: np.ndarray) -> np.ndarray:
@@ -185,15 +161,17 @@ def _ranks(drawn: np.ndarray, truth: np.ndarray, jitter: np.ndarray) -> np.ndarr
     return (below + jitter * (1 + equal)) / (len(drawn) + 1)
 
 
-def _by_column(model: MissCNF, ranks: np.ndarray, hidden: np.ndarray) -> pd.DataFrame:
+def _by_column(
+    model: MissCNF, ranks: np.ndarray, hidden: np.ndarray, rules: FitChecks
+) -> pd.DataFrame:
     lines = []
     for i, name in enumerate(model.graph_.nodes):
         own = ranks[hidden == i]
         p_value = 1.0
-        if len(own) >= FEWEST:
+        if len(own) >= rules.fewest:
             p_value = min(1.0, float(stats.kstest(own, "uniform").pvalue) * len(model.graph_))
         within = [_within(own, level) if len(own) else np.nan for level in (0.5, 0.9)]
-        lines.append((name, len(own), *within, p_value, p_value >= LEVEL))
+        lines.append((name, len(own), *within, p_value, p_value >= rules.level))
     names = ["column", "values", "within 50", "within 90", "p_value", "ok"]
     return pd.DataFrame(lines, columns=names)
 
@@ -215,8 +193,10 @@ class Integrals:
     """Effective draws of the row that had the fewest; infinite where all are exact."""
     typical: float
     """Their median over rows that were averaged by draws."""
+    enough: float
+    """Effective draws that are enough."""
     few: int
-    """Rows with fewer than are enough."""
+    """Rows with fewer."""
     largest_error: float
     """The largest standard error of a row's log-density."""
     score: float
@@ -228,29 +208,21 @@ class Integrals:
         return self.few == 0 and self.impossible == 0
 
 
-def integrals(model: MissCNF, data: pd.DataFrame, seed: int) -> Integrals:
-    """Returns how sharply the log-density of each row is known.
-
-    Arguments:
-        model: The fitted model.
-        data: Its rows.
-        seed: Where randomness starts.
-    """
-    found = pd.DataFrame(model.log_prob(data, quality=True, seed=seed))
-    draws = found["effective_draws"].to_numpy(dtype=float)
-    finite = draws[np.isfinite(draws)]
-    log_prob = found["log_prob"].to_numpy(dtype=float)
-    possible = np.isfinite(log_prob)
+def integrals(model: MissCNF, table: IncompleteTable, rules: FitChecks, seed: int) -> Integrals:
+    """Returns how sharply the log-density of each row is known."""
+    found = pd.DataFrame(model.log_prob(table, quality=True, seed=seed))
+    names = ["effective_draws", "log_prob", "standard_error"]
+    draws, log_prob, errors = (found[name].to_numpy(dtype=float) for name in names)
+    finite, possible = draws[np.isfinite(draws)], np.isfinite(log_prob)
     return Integrals(
         rows=len(found),
         exact=int(np.isinf(draws).sum()),
         impossible=int((~possible).sum()),
         smallest=float(finite.min()) if len(finite) else np.inf,
         typical=float(np.median(finite)) if len(finite) else np.inf,
-        few=int((finite < FEW_DRAWS).sum()),
-        largest_error=float(
-            found["standard_error"].to_numpy(dtype=float)[possible].max(initial=0)
-        ),
+        enough=rules.enough_draws,
+        few=int((finite < rules.enough_draws).sum()),
+        largest_error=float(errors[possible].max(initial=0)),
         score=float(log_prob[possible].mean()) if possible.any() else float("nan"),
     )
 

@@ -8,60 +8,50 @@ checks, and at last all that is needed to do it again.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from misscnf import __version__
 from misscnf.data.codecs import Levels
-from misscnf.data.table import IncompleteTable, read_table
+from misscnf.data.table import IncompleteTable, Table
 from misscnf.errors import InputError
 from misscnf.estimators.misscnf import MissCNF
 from misscnf.identification import Report
-from misscnf.identification.words import listed, loss_sentence, percent
-from misscnf.queries.simulate import Table
-from misscnf.report import inventory
-from misscnf.report.answer import tell
-from misscnf.report.asking import Question, contrasts, dose_grid, open_question
-from misscnf.report.digits import label, plural, whole
-from misscnf.report.effect_pictures import draw_curve, draw_forest
-from misscnf.report.figures import Image
+from misscnf.identification.families import whole_families
+from misscnf.identification.words import contradiction_sentence, listed, loss_sentence, percent
+from misscnf.options import change
+from misscnf.queries.effects import Effect
+from misscnf.report import inventory, pictures, verdicts
+from misscnf.report.effects import Question, contrasts, dose_grid, forest_lines, open_question
 from misscnf.report.graph_picture import draw_graph
-from misscnf.report.groups import forest_lines
-from misscnf.report.model_checks import (
-    DRAWS,
-    ROWS,
-    NoiseCheck,
-    integrals,
-    noise_checks,
-    overimpute,
-)
-from misscnf.report.table_pictures import (
-    draw_coverage,
-    draw_noise,
-    draw_patterns,
-    draw_ranks,
-    draw_training,
-)
-from misscnf.report.verdicts import (
-    held_out_sentence,
-    integral_sentence,
-    noise_sentence,
-    rank_sentence,
-    verdicts,
-)
+from misscnf.report.model_checks import NoiseCheck, integrals, noise_checks, overimpute
+from misscnf.report.settings import Limits, ReportSettings
+from misscnf.report.words import Answer, label, minus, plural, tell, whole
 
 __all__ = ["write_report"]
 
-MOST_NOISE = 12
-"""Panels of noise; the table beside them has every node."""
-MOST_REGIONS = 12
+
+@dataclass(frozen=True)
+class Effects:
+    """The part of the page on one effect."""
+
+    treatment: str
+    outcome: str
+    first: Effect
+    """The effect that opens the page."""
+    answer: Answer | None = None
+    """The same in words; None where by the graph there is no effect."""
+    forest: pictures.Image | None = None
+    alike: bool = False
+    """Whether groups differ by no more than rounding."""
+    curve: pictures.Image | None = None
 
 
 def write_report(
@@ -73,6 +63,7 @@ def write_report(
     interval: float | None = 0.95,
     replicates: int | None = None,
     seed: int = 0,
+    settings: ReportSettings | Mapping[str, object] | None = None,
 ) -> None:
     """Writes a page about a fitted model and its table: one HTML file that needs nothing else.
 
@@ -84,35 +75,24 @@ def write_report(
         interval: The level of intervals, or None to leave them out: they take longest.
         replicates: How many replicates of the fit the intervals come from; as in `effect`.
         seed: Where the randomness of the page starts.
+        settings: `ReportSettings`, or changes to them by name, such as `{"effects.grid": 30}`.
     """
-    frame = read_table(df)
-    table = model._read(frame)
-    pair = _read_pair(model, effect)
-    frame, question = _known_cells(frame, table), None
-    if pair is not None:
-        question = open_question(model, table, frame, pair, interval, replicates, seed)
-    page = _render(model, frame, table, question, seed)
+    if not isinstance(settings, ReportSettings):
+        settings = change(ReportSettings(), settings or {})
+    table = model._read(df)
+    question = None
+    if effect is not None:
+        pair, rules = _read_pair(model, effect), settings.effects
+        asked = Question(model, table, *pair, interval, rules, replicates=replicates, seed=seed)
+        question = open_question(asked)
+    page = _render(model, table, question, settings, seed)
     Path(path).write_text(page, encoding="utf-8")
 
 
-def _known_cells(frame: pd.DataFrame, table: IncompleteTable) -> pd.DataFrame:
-    """Returns the rows with holes where a cell has a level that the model does not know."""
-    unknown = {
-        name: table.cells[j].notna().to_numpy() & ~table.observed[:, j].numpy()
-        for j, name in enumerate(table.nodes)
-    }
-    cells = {name: frame[name].where(~lost) for name, lost in unknown.items() if lost.any()}
-    return frame.assign(**cells) if cells else frame
-
-
-def _read_pair(model: MissCNF, effect: tuple[str, str] | None) -> tuple[str, str] | None:
-    if effect is None:
-        return None
+def _read_pair(model: MissCNF, effect: tuple[str, str]) -> tuple[str, str]:
     if isinstance(effect, str) or len(effect) != 2 or effect[0] == effect[1]:
-        raise InputError(
-            f"an effect is a pair (treatment, outcome) of two nodes, such as ('t', 'y'); "
-            f"got {effect!r}."
-        )
+        wanted = "an effect is a pair (treatment, outcome) of two nodes, such as ('t', 'y')"
+        raise InputError(f"{wanted}; got {effect!r}.")
     for name in effect:
         model.graph_.index(name)
     return str(effect[0]), str(effect[1])
@@ -120,56 +100,57 @@ def _read_pair(model: MissCNF, effect: tuple[str, str] | None) -> tuple[str, str
 
 def _render(
     model: MissCNF,
-    frame: pd.DataFrame,
     table: IncompleteTable,
     question: Question | None,
+    settings: ReportSettings,
     seed: int,
 ) -> str:
     pair = None if question is None else (question.treatment, question.outcome)
-    effects = None if question is None else _effects(question, table)
-    do = None if effects is None else effects["first"].do
-    fitted = model.check(frame, pair, do=do, seed=seed)
-    noise = noise_checks(model, table, seed)
-    ranks = overimpute(model, table, seed)
-    exactness = integrals(model, frame, seed)
-    first = None if effects is None else effects["first"]
+    effects = None if question is None else _effects(question)
+    first = None if effects is None else effects.first
+    do = None if first is None else first.do
+    fitted = model.check(table, pair, do=do, seed=seed, settings=settings.identification)
+    limits, rules = settings.limits, settings.checks
+    noise = noise_checks(model, table, rules, seed)
+    ranks = overimpute(model, table, rules, seed)
+    exactness = integrals(model, table, rules, seed)
+    drawn, history = noise, model.history_
+    if len(noise) > limits.most_noise:  # those with a departure first
+        drawn = sorted(noise, key=lambda check: check.ok)[: limits.most_noise]
     return _template().render(
         title=_title(model, pair),
         version=__version__,
         shape=_shape(fitted.report, len(model.graph_)),
         effects=effects,
-        verdicts=verdicts(model, first, fitted, noise, ranks, exactness),
-        holes=_holes(fitted.report),
-        positivity=_positivity(fitted.report, fitted.warnings),
+        verdicts=verdicts.verdicts(model, first, fitted, noise, ranks, exactness),
+        holes=_holes(fitted.report, limits),
+        positivity=_positivity(fitted.report, fitted.warnings, limits),
         graph=_graph(model, table, fitted.report, pair or ()),
         fit={
-            "picture": draw_training(model.history_) if len(model.history_) > 1 else None,
-            "held_out": held_out_sentence(model),
+            "picture": pictures.draw_training(history) if len(history) > 1 else None,
+            "held_out": verdicts.held_out_sentence(model),
             "chosen": model.chosen_,
-            "score": f"{exactness.score:.3f}".replace("-", "\N{MINUS SIGN}"),
+            "score": minus(f"{exactness.score:.3f}"),
         },
         checks={
-            "noise": _noise_lines(noise),
-            "noise_pictures": [draw_noise(check) for check in _to_draw(noise)],
-            "noise_sentence": noise_sentence(noise),
-            "noise_rows": min(ROWS, int(table.observed.any(1).sum())),
-            "ranks": None if ranks is None else _rank_lines(ranks.columns),
-            "ranks_picture": None if ranks is None else draw_ranks(ranks.ranks),
-            "ranks_sentence": rank_sentence(ranks),
-            "draws": DRAWS,
-            "integrals": integral_sentence(exactness),
+            "noise": noise,
+            "noise_pictures": [pictures.draw_noise(check, limits) for check in drawn],
+            "noise_sentence": verdicts.noise_sentence(noise),
+            "noise_rows": min(rules.noise_rows, int(table.observed.any(1).sum())),
+            "ranks": None if ranks is None else ranks.columns.to_dict(orient="records"),
+            "ranks_picture": None if ranks is None else pictures.draw_ranks(ranks, limits),
+            "ranks_sentence": verdicts.rank_sentence(ranks),
+            "draws": rules.draws,
+            "integrals": verdicts.integral_sentence(exactness),
         },
-        inventory={
-            "changes": inventory.changes(model, table),
-            "kinds": inventory.kinds(model),
-        },
+        inventory={"changes": inventory.changes(model, table), "kinds": inventory.kinds(model)},
         again={
-            "settings": inventory.settings(model),
+            "settings": inventory.settings(model, settings),
             "versions": inventory.versions(),
             "seed": model.seed,
             "page_seed": seed,
-            "fingerprint": inventory.fingerprint(table),
-            "recipe": inventory.recipe(model, pair),
+            "fingerprint": table.digest[:16],
+            "recipe": inventory.recipe(model, pair, settings),
         },
     )
 
@@ -183,6 +164,8 @@ def _template() -> Any:  # noqa: ANN401 - Jinja's template
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    filters = {"percent": percent, "whole": whole, "minus": minus}
+    environment.filters |= {**filters, "share": _share, "finding": _finding}
     environment.globals["style"] = Markup(here.joinpath("style.css").read_text("utf-8"))
     return environment.from_string(here.joinpath("page.html").read_text("utf-8"))
 
@@ -206,28 +189,27 @@ def _shape(report: Report, columns: int) -> dict[str, str]:
         "columns": whole(columns),
         "holes": percent(1.0 - cells / (report.rows * columns)),
         "complete": f"{whole(complete)} ({percent(complete / report.rows)})",
-        "patterns": plural(len(report.patterns), "pattern"),
+        "patterns": whole(len(report.patterns)),
         "order": "nested" if report.monotone else "not nested",
     }
 
 
-def _effects(question: Question, table: IncompleteTable) -> dict[str, Any]:
+def _effects(question: Question) -> Effects:
     """Returns the answer, the forest plot and the dose-response curve."""
-    names = {"treatment": question.treatment, "outcome": question.outcome}
+    names = question.treatment, question.outcome
     if not question.has_effect:
-        value, versus = contrasts(question.column(question.treatment), table)[0]
-        first = replace(question, level=None).ask(value, versus)
-        return {**names, "first": first, "answer": None, "forest": None, "curve": None}
-    lines = forest_lines(question, table)
+        value, versus = contrasts(question)[0]
+        return Effects(*names, replace(question, level=None).ask(value, versus))
+    lines = forest_lines(question)
     told = tell(lines[0].answer)
-    return {
-        **names,
-        "first": lines[0].answer,
-        "answer": told,
-        "forest": draw_forest(lines, told.unit) if len(lines) > 1 else None,
-        "alike": _alike([line.answer.estimate for line in lines if line.heading]),
-        "curve": _curve(question, table),
-    }
+    return Effects(
+        *names,
+        lines[0].answer,
+        told,
+        pictures.draw_forest(lines, told.unit) if len(lines) > 1 else None,
+        _alike([line.answer.estimate for line in lines if line.heading]),
+        _curve(question),
+    )
 
 
 def _alike(estimates: list[float | None]) -> bool:
@@ -236,151 +218,85 @@ def _alike(estimates: list[float | None]) -> bool:
     return len(found) > 1 and bool(np.allclose(found, found[0], rtol=1e-6))
 
 
-def _curve(question: Question, table: IncompleteTable) -> Image | None:
-    column = question.column(question.treatment)
-    grid = dose_grid(column, table)
+def _curve(question: Question) -> pictures.Image | None:
+    grid = dose_grid(question)
     if len(grid) < 3:
         return None
-    value, versus = contrasts(column, table)[0]
+    value, versus = contrasts(question)[0]
     curve = question.curve(grid, versus)
-    outcome = f"mean of {question.outcome}"
-    event = question.event
-    own = question.column(question.outcome)
+    column, own = question.column(question.treatment), question.column(question.outcome)
+    event, outcome = question.event, f"mean of {question.outcome}"
     if event is None and isinstance(own, Levels) and own.kind == "binary":
         event = own.levels[-1]
     if event is not None:
         outcome = f"risk of {question.outcome} = {label(event)}, %"
-        for name in curve.columns[curve.columns.str.startswith("mean")]:
-            curve[name] = 100.0 * curve[name]
-    raw = table.raw[:, table.nodes.index(question.treatment)]
-    seen = raw[~np.isnan(raw)]
+        curve.loc[:, curve.columns.str.startswith("mean")] *= 100.0
+    seen = question.seen(question.treatment)
     if isinstance(column, Levels):
         seen = np.array(column.levels, dtype=float)[seen.astype(np.int64)]
-    return draw_curve(curve, question.treatment, outcome, seen, (float(value), float(versus)))
+    arms = float(value), float(versus)
+    return pictures.draw_curve(curve, question.treatment, outcome, seen, arms)
 
 
-def _holes(report: Report) -> dict[str, Any]:
-    usage = report.usage
+def _holes(report: Report, limits: Limits) -> dict[str, object]:
     return {
-        "picture": draw_patterns(report),
-        "more": max(len(report.patterns) - 12, 0),
+        "picture": pictures.draw_patterns(report, limits),
+        "more": max(len(report.patterns) - limits.most_patterns, 0),
         "loss": [loss_sentence(line) for line in report.loss],
         "little": report.little,
+        "level": report.settings.little.level,
         "questions": [hole.question for hole in report.structural_holes],
-        "complete_cells": percent(float(usage["cell share"].iloc[0])),
+        "complete_cells": percent(float(report.usage["cell share"].iloc[0])),
     }
 
 
-def _positivity(report: Report, warnings: tuple[str, ...]) -> dict[str, Any]:
-    regions = [
-        {
-            "node": line["node"],
-            "where": line["where"],
-            "share": percent(float(line["share"])),
-            "posterior": _share(float(line["posterior share"])),
-            "counts": f"{whole(int(line['whole']))} of {whole(int(line['rows']))}",
-            "upper": percent(float(line["upper"])),
-            "flagged": bool(line["flagged"]),
-        }
-        for line in report.regions.head(MOST_REGIONS).to_dict(orient="records")
-    ]
-    families = report.nodes[report.nodes["status"] != "covered"]
+def _positivity(report: Report, warnings: tuple[str, ...], limits: Limits) -> dict[str, object]:
+    covered = report.nodes["status"] == "covered"
     return {
         "ok": report.ok,
         "count": len(report.nodes),
-        "uncovered": families["sentence"].tolist(),
-        "covered": listed(
-            report.nodes.loc[report.nodes["status"] == "covered", "node"].tolist(), 40
-        ),
+        "uncovered": report.nodes.loc[~covered, "sentence"].tolist(),
+        "covered": listed(report.nodes.loc[covered, "node"].tolist(), 40),
         "full_pattern": report.full_pattern_sentence,
-        "regions": regions,
-        "more": max(len(report.regions) - MOST_REGIONS, 0),
-        "pictures": [draw_coverage(curve) for curve in report.curves],
+        "regions": report.regions.head(limits.most_regions).to_dict(orient="records"),
+        "more": max(len(report.regions) - limits.most_regions, 0),
+        "pictures": [pictures.draw_coverage(curve) for curve in report.curves],
         "warnings": list(warnings),
         "rows_to_tell": report.rows_to_tell,
         "no_need": report.effect is not None and not report.needed,
     }
 
 
-def _share(share: float) -> str:
-    return "unknown" if np.isnan(share) else percent(share)
+def _share(share: float, none: str = "—") -> str:
+    return none if np.isnan(share) else percent(share)
 
 
 def _graph(
     model: MissCNF, table: IncompleteTable, report: Report, asked: tuple[str, ...]
-) -> dict[str, Any]:
-    graph, observed = model.graph_, table.observed
-    shares = {
-        graph.nodes[i]: float(observed[:, list(family)].all(1).double().mean())
-        for i, family in enumerate(graph.families)
-    }
+) -> dict[str, object]:
+    graph = model.graph_
+    seen = whole_families(graph, table.observed.numpy()).mean(axis=0).tolist()
+    shares = dict(zip(graph.nodes, seen, strict=True))
     status = dict(zip(report.nodes["node"], report.nodes["status"], strict=True))
     lines = [
-        (
-            name,
-            ", ".join(graph.parents_of(name)) or "—",
-            percent(shares[name]),
-            status.get(name, "not needed"),
-        )
-        for name in graph.nodes
-    ]
-    contradictions = [
-        f"{line.node} and {line.other}"
-        + (f" given {', '.join(line.given)}" if line.given else "")
-        + f": independent by the graph, correlated by {line.correlation:.2f} in "
-        f"{plural(line.rows, 'row')}"
-        for line in report.contradictions
+        (name, ", ".join(parents) or "—", percent(shares[name]), status.get(name, "not needed"))
+        for name, parents in graph.to_dict().items()
     ]
     return {
         "picture": draw_graph(graph, shares, set(report.uncovered), asked),
         "families": lines,
-        "contradictions": contradictions,
+        "contradictions": [contradiction_sentence(line) for line in report.contradictions],
         "tested": report.independences_tested,
     }
 
 
-def _to_draw(noise: list[NoiseCheck]) -> list[NoiseCheck]:
-    """Returns the nodes whose noise is drawn: those with a departure first if there are many."""
-    if len(noise) <= MOST_NOISE:
-        return noise
-    return sorted(noise, key=lambda check: check.ok)[:MOST_NOISE]
-
-
-def _noise_lines(noise: list[NoiseCheck]) -> list[dict[str, Any]]:
-    return [
-        {
-            "node": check.node,
-            "shown": percent(check.shown),
-            "mean": f"{check.noise.mean():.2f}".replace("-", "\N{MINUS SIGN}"),
-            "spread": f"{check.noise.std():.2f}",
-            "finding": _finding(check),
-            "ok": check.ok,
-        }
-        for check in noise
-    ]
-
-
 def _finding(check: NoiseCheck) -> str:
     parts = []
-    if check.p_value < 0.01:
-        parts.append(f"not normal (p {_chance(check.p_value)})")
-    if check.parent_p_value < 0.01:
-        parts.append(f"goes with {check.parent} (p {_chance(check.parent_p_value)})")
+    for p_value, found in (
+        (check.p_value, "not normal"),
+        (check.parent_p_value, f"goes with {check.parent}"),
+    ):
+        if p_value < check.level:
+            chance = "below 0.0001" if p_value < 1e-4 else f"= {p_value:.4f}"
+            parts.append(f"{found} (p {chance})")
     return "; ".join(parts) or "nothing found"
-
-
-def _chance(p_value: float) -> str:
-    return "below 0.0001" if p_value < 1e-4 else f"= {p_value:.4f}"
-
-
-def _rank_lines(columns: pd.DataFrame) -> list[dict[str, Any]]:
-    return [
-        {
-            "column": line["column"],
-            "values": whole(int(line["values"])),
-            "half": percent(float(line["within 50"])) if line["values"] else "—",
-            "most": percent(float(line["within 90"])) if line["values"] else "—",
-            "ok": bool(line["ok"]),
-        }
-        for line in columns.to_dict(orient="records")
-    ]

@@ -5,7 +5,9 @@ r"""`misscnf bench`: the study of the paper, run, stored and printed.
     misscnf bench figure main --metric kl --out figures
     misscnf bench list
 
-A sweep in which a trial failed ends with exit code 1.
+Rows are kept in a store: `study/results` at the root of a clone, which has those of the study;
+elsewhere `results` in the folder where one is; or what `--store` names. A sweep in which a trial
+failed ends with exit code 1.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from misscnf.cli.endings import in_a_sentence
+from misscnf.cli.plugin import in_a_sentence
 
 __all__ = ["bench"]
 
@@ -30,6 +32,12 @@ def _named(name: str, what: str) -> Any:  # noqa: ANN401 - typer's
     return typer.Option(name, metavar=name.removeprefix("--").upper(), help=what)
 
 
+def _usual_store() -> Path:
+    """Returns where results are: at the root of a clone those of the study, elsewhere here."""
+    of_clone = Path("study", "results")
+    return of_clone if of_clone.is_dir() else Path("results")
+
+
 SuiteName = Annotated[str, typer.Argument(metavar="SUITE", help="A suite, as `list` has them.")]
 Scms = Annotated[list[str] | None, _named("--scm", "A world.")]
 Mechanisms = Annotated[list[str] | None, _named("--mechanism", "A way of losing values.")]
@@ -38,7 +46,16 @@ Methods = Annotated[list[str] | None, _named("--method", "A method.")]
 Presets = Annotated[list[str] | None, _named("--preset", "A preset of the flow.")]
 Seeds = Annotated[list[int] | None, _named("--seed", "A seed.")]
 Draws = Annotated[list[int] | None, _named("--draws", "Draws in a step of the fit.")]
-StoreFolder = Annotated[Path, typer.Option("--store", metavar="DIR", help="The results.")]
+StoreFolder = Annotated[
+    Path,
+    typer.Option(
+        "--store",
+        metavar="DIR",
+        default_factory=_usual_store,
+        show_default="study/results in a clone, else results",
+        help="The results.",
+    ),
+]
 Metric = Annotated[
     str, typer.Option(metavar="NAME", help="kl, kl_exact, ate, ate_exact, cf or seconds.")
 ]
@@ -61,7 +78,7 @@ def run(
     draws: Draws = None,
     rows: Annotated[int | None, _named("--rows", "Train on fewer rows, for a quick look.")] = None,
     epochs: Annotated[int | None, _named("--epochs", "Train for so many epochs.")] = None,
-    store: StoreFolder = Path("results"),
+    store: StoreFolder,
     jobs: Annotated[int, _named("--jobs", "Trials at a time; -1 for one a core.")] = 1,
     backend: Annotated[
         Literal["loky", "dask", "ray"], typer.Option(help="Where they run.")
@@ -119,7 +136,7 @@ def table(
     rate: Rates = None,
     method: Methods = None,
     preset: Presets = None,
-    store: StoreFolder = Path("results"),
+    store: StoreFolder,
 ) -> None:
     """Print a suite as the paper does. Best in bold, second underlined, full data apart."""
     from misscnf_study.commands import print_table
@@ -143,7 +160,7 @@ def figure(
     rate: Rates = None,
     method: Methods = None,
     preset: Presets = None,
-    store: StoreFolder = Path("results"),
+    store: StoreFolder,
 ) -> None:
     """Draw a suite from what the store has."""
     from misscnf_study.commands import save_figures
@@ -153,9 +170,9 @@ def figure(
         typer.echo(path)
 
 
-@bench.command("list", epilog="Example: misscnf bench list --store results")
+@bench.command("list", epilog="Example: misscnf bench list")
 @in_a_sentence
-def list_(store: StoreFolder = Path("results")) -> None:
+def list_(store: StoreFolder) -> None:
     """List suites, methods and presets. Says how much of a suite the store has."""
     from misscnf_study.commands import listing
 

@@ -7,18 +7,20 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 
-from misscnf.errors import InputError
-from misscnf.fitting.settings import PRESETS
+from misscnf import PRESETS, InputError
 from misscnf_study.methods import METHODS, load_method
 from misscnf_study.published import published
 from misscnf_study.store import Store
 from misscnf_study.suites import COMPLETE, SUITES, Suite, Trial, choose, grid
 
 __all__ = ["choose_trials", "run_trials", "print_table", "save_figures", "listing"]
+
+Chosen: TypeAlias = Mapping[str, Sequence[str] | Sequence[float] | None]
+"""What to narrow rows to, by column; None for no matter what."""
 
 
 def choose_trials(
@@ -120,13 +122,14 @@ def run_trials(
     from misscnf_study.runner import Outcome, sweep
 
     workers = jobs if jobs > 0 else os.cpu_count() or 1
-    with SweepDisplay(len(pending), jobs=workers, quiet=quiet) as display:
+    display = SweepDisplay(len(pending), jobs=workers, quiet=quiet)
 
-        def keep(outcome: Outcome) -> None:
-            store.add(outcome.trial, outcome.row, outcome.curve)
-            display(outcome)
+    def keep(outcome: Outcome) -> None:
+        store.add(outcome.trial, outcome.row, outcome.curve)
+        display(outcome)
 
-        try:
+    try:
+        with display.bar:
             sweep(
                 pending,
                 keep,
@@ -135,9 +138,9 @@ def run_trials(
                 cluster=cluster,
                 unfinished=store.unfinished,
             )
-        except KeyboardInterrupt:
-            print("misscnf: stopped; the same command goes on from here.", file=sys.stderr)
-            return 130
+    except KeyboardInterrupt:
+        print("misscnf: stopped; the same command goes on from here.", file=sys.stderr)
+        return 130
     if not quiet:
         had = len(trials) - len(pending)
         counts = ", ".join(f"{count} {name}" for name, count in sorted(display.counts.items()))
@@ -151,7 +154,7 @@ def print_table(
     metric: str,
     folder: Path,
     form: str,
-    chosen: Mapping[str, Sequence[Any] | None],
+    chosen: Chosen,
     *,
     against: str | None = None,
 ) -> str:
@@ -182,7 +185,7 @@ def save_figures(
     folder: Path,
     out: Path,
     form: str,
-    chosen: Mapping[str, Sequence[Any] | None],
+    chosen: Chosen,
 ) -> list[Path]:
     """Draws the figures of a suite and returns where they are.
 
@@ -236,7 +239,7 @@ def listing(folder: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _rows(store: Store, name: str, chosen: Mapping[str, Sequence[Any] | None]) -> pd.DataFrame:
+def _rows(store: Store, name: str, chosen: Chosen) -> pd.DataFrame:
     """Returns the rows of a suite that have the chosen values; the reference has any loss."""
     load_suite(name)
     rows = store.rows(name)

@@ -9,14 +9,13 @@ from collections import Counter
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from misscnf.display.progress import ShownBar
 from misscnf_study.runner import Outcome
 
 __all__ = ["SweepDisplay"]
 
 
-class SweepDisplay(ShownBar):
-    """A line for each trial that ends and, in a terminal, a bar below them.
+class SweepDisplay:
+    """A line for each trial that ends and, in a terminal, a bar below them: `with display.bar:`.
 
     Arguments:
         total: Trials to run.
@@ -29,19 +28,19 @@ class SweepDisplay(ShownBar):
         self.counts: Counter[str] = Counter()
         self._started = time.monotonic()
         self._console = Console(stderr=True, highlight=False, soft_wrap=True)
-        self._bar = Progress(
+        self.bar = Progress(
             BarColumn(),
             TextColumn("{task.fields[state]}"),
             console=self._console,
             disable=quiet or not sys.stderr.isatty(),
             transient=True,
         )
-        self._task = self._bar.add_task("", total=total, state=self.state())
+        self._task = self.bar.add_task("", total=total, state=self.state())
 
     def __call__(self, outcome: Outcome) -> None:
         """Takes the outcome of a trial."""
         self.counts[str(outcome.row["status"])] += 1
-        self._bar.update(self._task, advance=1, state=self.state())
+        self.bar.update(self._task, advance=1, state=self.state())
         if not self.quiet:
             self._console.print(f"{outcome.trial.id}  {_result(outcome)}", markup=False)
 

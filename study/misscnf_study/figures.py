@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from misscnf.errors import InputError
+from misscnf import InputError
 from misscnf_study.labels import METRICS, loss_label, regime_label, scm_label
 from misscnf_study.plot_style import REFERENCE, STYLE, Panels, share_scale
 from misscnf_study.suites import COMPLETE
@@ -117,7 +117,7 @@ def boundary_curves(curves: pd.DataFrame, summary: pd.DataFrame) -> Figure:
     )
 
 
-def bend_curves(summary: pd.DataFrame, rows: pd.DataFrame, metric: str) -> Figure:
+def nonlinearity_curves(summary: pd.DataFrame, rows: pd.DataFrame, metric: str) -> Figure:
     """Draws α along panels, one for each family and way of losing values."""
     parts = summary["scm"].str.rpartition("_")
     bent = summary.assign(family=parts[0].str.partition("_")[0], alpha=parts[2].astype(float))
@@ -151,7 +151,7 @@ FIGURES: dict[str, Callable[[pd.DataFrame, pd.DataFrame, str], Figure]] = {
     "main": rate_grid,
     "mnar": rate_grid,
     "positivity": regime_bars,
-    "nonlinearity": bend_curves,
+    "nonlinearity": nonlinearity_curves,
     "draws": draws_and_time,
     "scaling": size_and_time,
 }

@@ -22,9 +22,7 @@ from typing import Any
 
 import pandas as pd
 
-from misscnf.errors import InputError
-from misscnf.estimators.misscnf import MissCNF
-from misscnf.graph import CausalGraph
+from misscnf import CausalGraph, InputError, MissCNF
 from misscnf_study.data import Tables
 from misscnf_study.rivals import (
     IMPUTERS,

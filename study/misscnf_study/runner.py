@@ -14,7 +14,7 @@ import contextlib
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,7 @@ import pandas as pd
 import torch
 from threadpoolctl import threadpool_limits
 
-from misscnf import __version__
-from misscnf.errors import InputError
-from misscnf.estimators.misscnf import MissCNF
-from misscnf.fitting import preset_settings
-from misscnf.fitting.threads import one_thread
+from misscnf import InputError, MissCNF, __version__
 from misscnf_study.data import TrialData, make_data
 from misscnf_study.losses import TwoPatterns
 from misscnf_study.methods import Flow, load_method
@@ -40,7 +36,7 @@ from misscnf_study.metrics import (
     symmetric_kl,
 )
 from misscnf_study.rivals import ImpossibleError
-from misscnf_study.suites import SUITES, Trial
+from misscnf_study.suites import SUITES, Cell, Trial
 from misscnf_study.workers import lost_workers, run_alone, run_parallel
 
 __all__ = ["Outcome", "run_trial", "sweep"]
@@ -51,7 +47,7 @@ class Outcome:
     """What came of a trial."""
 
     trial: Trial
-    row: dict[str, Any]
+    row: dict[str, Cell]
     """Its numbers, status, error and version."""
     curve: pd.DataFrame | None = None
     """The local KL, where the suite asks for it."""
@@ -64,7 +60,7 @@ def run_trial(trial: Trial, unfinished: Path | None = None) -> Outcome:
         trial: The trial.
         unfinished: A directory for checkpoints, so that a killed trial goes on; None for none.
     """
-    row: dict[str, Any] = {"version": __version__}
+    row: dict[str, Cell] = {"version": __version__}
     try:
         with _same_everywhere(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a row has no place for them
@@ -159,8 +155,7 @@ def _settings(trial: Trial) -> dict[str, Any]:
     if trial.epochs is not None:
         changes["epochs"] = trial.epochs
     if trial.draws is not None:
-        effort = preset_settings(trial.preset).effort
-        changes["effort"] = replace(effort, draws=trial.draws, adapt=False)
+        changes |= {"integration.training.draws": trial.draws, "integration.training.adapt": False}
     return changes
 
 
@@ -173,12 +168,14 @@ def _seconds(fitted: MissCNF, elapsed: float) -> float:
 @contextlib.contextmanager
 def _same_everywhere() -> Iterator[None]:
     """Gives a trial one thread and torch's usual precision, whatever process it runs in."""
-    dtype = torch.get_default_dtype()
+    threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
+    torch.set_num_threads(1)
     torch.set_default_dtype(torch.float32)
     try:
-        with one_thread(), threadpool_limits(limits=1):
+        with threadpool_limits(limits=1):
             yield
     finally:
+        torch.set_num_threads(threads)
         torch.set_default_dtype(dtype)
 
 

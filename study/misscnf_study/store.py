@@ -18,15 +18,14 @@ import fcntl
 import io
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from misscnf.data.files import write_atomically
-from misscnf.errors import InputError
-from misscnf_study.suites import Trial
+from misscnf import InputError
+from misscnf.cli.plugin import write_atomically
+from misscnf_study.suites import Cell, Trial
 
 __all__ = ["Store", "COLUMNS"]
 
@@ -54,7 +53,9 @@ class Store:
         """Where fits keep their checkpoints while they run."""
         return self.folder / "unfinished"
 
-    def add(self, trial: Trial, row: Mapping[str, Any], curve: pd.DataFrame | None = None) -> None:
+    def add(
+        self, trial: Trial, row: Mapping[str, Cell], curve: pd.DataFrame | None = None
+    ) -> None:
         """Keeps the row of a trial, and its curve if there is one; drops its checkpoints.
 
         Arguments:
@@ -77,12 +78,12 @@ class Store:
 
     def rows(self, suite: str) -> pd.DataFrame:
         """Returns the newest row of each trial of a suite, by the trial's id."""
-        newest: dict[str, dict[str, Any]] = {}
-        for record in self._records(suite):
-            newest.pop(record["id"], None)  # so that the newest also comes last
-            newest[record["id"]] = record
-        frame = pd.DataFrame(list(newest.values()), columns=["id", *COLUMNS]).set_index("id")
-        return _typed(frame)
+        newest: dict[str, dict[str, Cell]] = {}
+        for trial, record in self._records(suite):
+            newest.pop(trial, None)  # so that the newest also comes last
+            newest[trial] = record
+        index = pd.Index(list(newest), name="id")
+        return _typed(pd.DataFrame(list(newest.values()), index=index, columns=list(COLUMNS)))
 
     def curves(self, suite: str) -> pd.DataFrame:
         """Returns all curves of a suite below one another, with the columns of their trials."""
@@ -111,7 +112,8 @@ class Store:
         if written != len(line):
             raise OSError(f"the disk took {written} of {len(line)} bytes of a row")
 
-    def _records(self, suite: str) -> Iterator[dict[str, Any]]:
+    def _records(self, suite: str) -> Iterator[tuple[str, dict[str, Cell]]]:
+        """Yields the rows of a suite as they were written, each with the id of its trial."""
         path = self.folder / f"{suite}.csv"
         if not path.exists():
             return
@@ -122,10 +124,7 @@ class Store:
                 continue
             try:
                 record = dict(zip(header, fields, strict=True))
-                yield {
-                    **{name: record[name] or None for name in COLUMNS},
-                    "id": Trial.of(record).id,
-                }
+                yield Trial.of(record).id, {name: record[name] or None for name in COLUMNS}
             except (KeyError, ValueError) as error:
                 raise InputError(
                     f"line {number} of {str(path)!r} is not a row: {error}."
@@ -140,11 +139,11 @@ def _typed(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _line(row: Mapping[str, Any]) -> bytes:
+def _line(row: Mapping[str, Cell]) -> bytes:
     return _text(_cell(row.get(name)) for name in COLUMNS)
 
 
-def _cell(value: Any) -> str:  # noqa: ANN401 - whatever a row holds
+def _cell(value: Cell) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
@@ -152,7 +151,7 @@ def _cell(value: Any) -> str:  # noqa: ANN401 - whatever a row holds
     return " ".join(str(value).split())  # one line, whatever an error says
 
 
-def _text(cells: Any) -> bytes:  # noqa: ANN401
+def _text(cells: Iterable[str]) -> bytes:
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerow(cells)
     return buffer.getvalue().encode()

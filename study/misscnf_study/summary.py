@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from misscnf.errors import InputError
+from misscnf import InputError
 from misscnf_study.labels import METHODS, METRICS, method_label
 from misscnf_study.suites import SUITES
 

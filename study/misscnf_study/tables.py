@@ -101,7 +101,7 @@ def _family_and_loss(row: pd.Series) -> str:
     return f"{_family(row)}, {_loss(row)}"
 
 
-def _bend(row: pd.Series) -> str:
+def _alpha(row: pd.Series) -> str:
     return _scm(row).partition(" ")[2]
 
 
@@ -112,7 +112,7 @@ def _draws(row: pd.Series) -> str:
 STANDARD = Layout(_loss, _label, _scm, "Method")
 LAYOUTS: dict[str, Layout] = {
     "positivity": Layout(_scm, _regime, _label, "Regime", together=_scm, spread_reference=True),
-    "nonlinearity": Layout(_family_and_loss, _label, _bend, "Method", together=_family),
+    "nonlinearity": Layout(_family_and_loss, _label, _alpha, "Method", together=_family),
     "draws": Layout(_label, _draws, _scm, "Draws"),
 }
 """How the suites are laid out that differ from the main one."""

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import joblib
 from joblib.externals.loky import get_reusable_executor
 
-from misscnf.errors import InputError
+from misscnf import InputError
 
 __all__ = ["BACKENDS", "run_parallel", "run_alone", "lost_workers"]
 
@@ -86,7 +86,7 @@ def _dask_client(jobs: int, cluster: str | None) -> contextlib.AbstractContextMa
         from distributed import Client
     except ImportError as error:
         raise InputError(
-            "--backend dask needs the package distributed; pip install 'misscnf[dask]'."
+            "--backend dask needs the package distributed; pip install 'misscnf-study[dask]'."
         ) from error
     if cluster is not None:
         try:

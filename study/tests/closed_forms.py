@@ -80,7 +80,7 @@ def _population(world):
 
 
 def _truth(world, parents):
-    equation, zero = world.model.mechanism(2), parents.new_zeros(len(parents))
+    equation, zero = world.model.mechanism(2), parents.new_zeros(parents.shape[:-1])
     mean = equation.generate(zero, parents)
     return mean, (equation.generate(zero + 1.0, parents) - mean).abs()
 

@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import misscnf_study
 import pytest
 from misscnf_study.store import Store
 from misscnf_study.suites import SUITES
@@ -41,6 +42,7 @@ def test_a_second_run_does_nothing(tmp_path):
     assert os.listdir(tmp_path) == ["main.csv"]
 
 
+@pytest.mark.slow
 def test_an_id_runs_its_trial(tmp_path):
     name = "main-chain_lin-complete-none-full-linear-3-rows=200"
     assert call("run", name, "--store", tmp_path, "--quiet").exit_code == 0
@@ -48,6 +50,7 @@ def test_an_id_runs_its_trial(tmp_path):
     assert call("run", name, "--seed", "1").exit_code == 2
 
 
+@pytest.mark.slow
 def test_a_dry_run_lists_what_is_left(tmp_path):
     words = ["run", "main", *ONE, "--method", "mean", "--method", "full", *QUICK]
     assert len(call(*words, "--store", tmp_path / "new", "--dry-run").stdout.split()) == 2
@@ -70,6 +73,7 @@ def test_failures_are_rows_and_can_be_redone(tmp_path):
     assert len(Store(tmp_path).rows("main")) == 2
 
 
+@pytest.mark.slow
 def test_tables_and_figures_come_from_the_store(tmp_path):
     call(
         "run", "main", *ONE, *QUICK, "--store", tmp_path, "--method", "mean", "--method", "misscnf"
@@ -86,6 +90,15 @@ def test_tables_and_figures_come_from_the_store(tmp_path):
     figure = call("figure", "main", "--store", tmp_path, "--out", tmp_path / "figures")
     assert figure.stdout.split() == [str(tmp_path / "figures" / "main-kl.png")]
     assert (tmp_path / "figures" / "main-kl.png").stat().st_size > 1000
+
+
+def test_the_usual_store_is_that_of_a_clone_where_there_is_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "of which results has 0" in call("list").stdout
+    Path("study", "results").mkdir(parents=True)
+    assert "of which study/results has 0" in call("list").stdout
+    monkeypatch.chdir("study")
+    assert "of which results has 0" in call("list").stdout
 
 
 def test_the_list_names_everything(tmp_path):
@@ -144,13 +157,15 @@ def test_help_fits_a_screen_and_has_an_example(verb):
     assert f"Example: misscnf bench {verb}" in text
 
 
+@pytest.mark.slow
 def test_a_sweep_that_was_killed_goes_on(tmp_path):
     # Twelve trials of some tenths of a second; killed after two, in the middle of whatever it did.
     words = ["run", "main", "--scm", "chain_lin", "--mechanism", "mar", "--method", "misscnf"]
     words += ["--seed", "0", "--seed", "1", "--seed", "2", "--seed", "3", *QUICK, "--quiet"]
     words += ["--store", str(tmp_path)]
     code = "from misscnf.cli.app import app; app()"
-    here = {**os.environ, "PYTHONPATH": str(Path(misscnf.__file__).parents[1])}
+    homes = [str(Path(package.__file__).parents[1]) for package in (misscnf, misscnf_study)]
+    here = {**os.environ, "PYTHONPATH": os.pathsep.join(homes)}
     process = subprocess.Popen([sys.executable, "-c", code, "bench", *words], env=here)
     deadline = time.monotonic() + 120.0
     while lines_of(tmp_path) < 2 and time.monotonic() < deadline:

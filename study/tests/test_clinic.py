@@ -72,6 +72,7 @@ def test_columns_hold_what_their_kinds_say(world):
             assert (df[column] % 1 == 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("treated", [0, 1])
 def test_interventional_means_are_those_of_the_equations(world, treated):
     n = 200_000
@@ -83,6 +84,7 @@ def test_interventional_means_are_those_of_the_equations(world, treated):
     assert (away.abs() < 4.5).all()  # a wrong alarm once in 100,000 runs; the seed is fixed
 
 
+@pytest.mark.slow
 def test_a_linear_fit_to_the_clinic_with_holes_answers_every_question(world):
     df = ampute(world.sample(400, seed=0), world.graph, "mar", 0.3, seed=0)
     model = MissCNF(world.graph, "linear", kinds=dict(world.kinds), progress=False).fit(df)

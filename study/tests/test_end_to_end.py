@@ -11,12 +11,12 @@ from misscnf_study.data import make_data
 from misscnf_study.methods import Flow, load_method
 from misscnf_study.metrics import exact_kl
 
-from misscnf.fitting import Shape
+from misscnf.mechanisms import Shape
 
 RATE = 0.6
 SETTINGS = {
     "shape": Shape(hidden=(64, 64), scale_hidden=(64, 64)),
-    "compare_linear": False,
+    "selection.compare": False,
     # Gentle steps, whatever the preset's are: a scale network is held against its law here.
     "epochs": 30,
     "complete_family_share": 0.0,
@@ -37,12 +37,14 @@ def fitted_kl(scm, method):
     return data.world, exact_kl(model.structural_model(), data.world.model, draws=50_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scm", "method"), EXPECTED)
 def test_a_rival_ends_where_its_closed_form_says(scm, method):
     world, found = fitted_kl(scm, method)
     assert found == pytest.approx(EXPECTED[scm, method](world, RATE), rel=0.1)
 
 
+@pytest.mark.slow
 def test_mice_on_a_linear_world_has_no_bias_to_end_at():
     """The closed form is zero; what is left is the sampling error of 20,000 rows."""
     world, found = fitted_kl("collider_lin", "mice")

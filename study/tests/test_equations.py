@@ -14,7 +14,7 @@ from misscnf_study.worlds.equations import (
     two_peaks,
 )
 
-from misscnf.errors import InputError
+from misscnf import InputError
 
 SHAPES = {
     "normal": NORMAL,

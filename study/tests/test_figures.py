@@ -8,7 +8,7 @@ from misscnf_study.figures import draw_figures
 from misscnf_study.plot_style import METHODS as LOOKS
 from misscnf_study.suites import SUITES
 
-from misscnf.errors import InputError
+from misscnf import InputError
 
 NO_CURVES = pd.DataFrame({"mechanism": []})
 PANELS = {"main": 16, "positivity": 4, "mnar": 8, "draws": 4, "nonlinearity": 8, "scaling": 2}
@@ -27,6 +27,7 @@ def curves():
     return pd.concat(parts, ignore_index=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suite", SUITES)
 def test_every_suite_has_a_figure(suite, tmp_path):
     (figure,) = draw_figures(every_row(suite, seed=[0, 1]), NO_CURVES, "kl").values()

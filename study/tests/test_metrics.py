@@ -27,9 +27,8 @@ from misscnf_study.worlds.world import x_graph
 from oracles import gaussian_moments
 from scipy.special import ellipe
 
-from misscnf import MissCNF
+from misscnf import InputError, MissCNF
 from misscnf.data.scales import Unit
-from misscnf.errors import InputError
 from misscnf.mechanisms import Affine, Gaussian, Rescaled, Spline
 from misscnf.model import StructuralModel
 
@@ -63,6 +62,7 @@ def world(request):
 # The truth against itself.
 
 
+@pytest.mark.slow
 def test_truth_is_at_no_distance_from_itself(world):
     truth, test = world.model, world.sample(200, 0)
     assert exact_kl(truth, truth, draws=500) == 0.0
@@ -72,6 +72,7 @@ def test_truth_is_at_no_distance_from_itself(world):
     assert (local_kl(truth, truth, test, "x1", bins=4)["error"] == 0.0).all()
 
 
+@pytest.mark.slow
 def test_floor_of_ate_is_the_length_of_a_normal_vector():
     """On collider_lin the error is 0.02 ‖(z1, z2/√2)‖, in closed form.
 
@@ -269,9 +270,23 @@ def test_gaussian_parameters_are_those_of_the_density(name):
 
 def test_other_laws_have_no_gaussian_parameters():
     parents = torch.zeros(3, 1)
-    assert gaussian_parameters(Spline(1), parents) is None
+    spline = Spline(1).double()
+    with torch.no_grad():
+        for parameter in spline.parameters():
+            parameter.add_(torch.linspace(-0.5, 0.5, parameter.numel()).view_as(parameter))
+    assert gaussian_parameters(spline, parents) is None
+    assert gaussian_parameters(Rescaled(spline, Unit(), [Unit()]), parents) is None
     assert gaussian_parameters(Equation(noise=LAPLACE), parents) is None
-    assert gaussian_parameters(Rescaled(Spline(1), Unit(), [Unit()]), parents) is None
+    logarithm = Unit(link="log")
+    assert gaussian_parameters(Rescaled(linear(1.0), logarithm, [Unit()]), parents) is None
+
+
+def test_discrete_laws_have_no_gaussian_parameters():
+    clinic = load_scm("clinic")
+    for i, name in enumerate(clinic.graph.nodes):
+        parents = torch.zeros(3, len(clinic.graph.parents[i]))
+        found = gaussian_parameters(clinic.model.mechanism(i), parents)
+        assert (found is not None) == (clinic.kinds[name] == "continuous")
 
 
 # A fitted model.

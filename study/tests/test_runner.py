@@ -10,8 +10,7 @@ from misscnf_study.data import make_data
 from misscnf_study.methods import Flow, load_method
 from misscnf_study.runner import run_trial, sweep
 
-from misscnf.errors import InputError
-from misscnf.graph import CausalGraph
+from misscnf import CausalGraph, InputError
 
 QUICK = {"rows": 200, "epochs": 2}
 BROKEN = "sklearn:sklearn.decomposition:PCA"  # it takes no holes
@@ -70,6 +69,7 @@ def test_patterns_leave_no_complete_row():
     assert train.isna().any(axis=1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["misscnf", "full", "listwise", "mean"])
 def test_a_trial_has_all_its_numbers(method):
     (trial,) = quick(method)
@@ -85,6 +85,7 @@ def test_an_imputer_by_its_path_is_a_method():
     assert run_trial(trial).row["kl"] == run_trial(mean).row["kl"]
 
 
+@pytest.mark.slow
 def test_a_network_is_trained_for_the_epochs_asked_for(tmp_path):
     trial = trials(
         scm=["chain_nlin"], mechanism=["mar"], rate=[0.6], method=["misscnf"], seed=[0],
@@ -128,7 +129,7 @@ def test_a_trial_leaves_torch_as_it_was():
 def test_a_stale_checkpoint_does_not_stop_a_fit(tmp_path):
     tables = make_data("chain_lin", "mar", 0.6, 0, rows=200).tables
     folder = tmp_path / "left"
-    settings = {"epochs": 2, "compare_linear": False}
+    settings = {"epochs": 2, "selection.compare": False}
     first = Flow(CausalGraph.read("x1 -> x2; x2 -> x3"), "auto", 1, settings, folder)
     load_method("misscnf")(tables, first)
     assert list(Path(folder).rglob("*.safetensors"))
@@ -136,6 +137,7 @@ def test_a_stale_checkpoint_does_not_stop_a_fit(tmp_path):
     assert len(load_method("misscnf")(tables, other).history_) == 2
 
 
+@pytest.mark.slow
 def test_workers_change_no_number():
     listed = quick("misscnf", "mean", BROKEN, seed=[0, 1])
     alone, together = outcomes(listed), outcomes(listed, jobs=2)
@@ -146,6 +148,7 @@ def test_workers_change_no_number():
             assert outcome.row.get(number) == together[name].row.get(number)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_a_failed_trial():
     found = outcomes(quick("mean", "sklearn:lethal:Lethal"), jobs=2)
     status = {outcome.trial.method: outcome.row for outcome in found.values()}
@@ -154,6 +157,7 @@ def test_a_worker_that_dies_is_a_failed_trial():
     assert "was killed" in status["sklearn:lethal:Lethal"]["error"]
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_gives_the_same_numbers():
     pytest.importorskip("distributed")
     listed = quick("misscnf", BROKEN)

@@ -7,7 +7,7 @@ import pytest
 from made_up_rows import one, trials
 from misscnf_study.store import COLUMNS, Store
 
-from misscnf.errors import InputError
+from misscnf import InputError
 
 OK = {"kl": 0.125, "seconds": 1.5, "status": "ok", "version": "0.1.0"}
 

@@ -8,7 +8,7 @@ from misscnf_study.methods import METHODS, load_method
 from misscnf_study.suites import SUITES, Trial, choose, grid
 from misscnf_study.worlds import MAIN, load_scm
 
-from misscnf.errors import InputError
+from misscnf import InputError
 
 
 @pytest.mark.parametrize("suite", SUITES)

@@ -12,7 +12,7 @@ from misscnf_study.summary import summarise
 from misscnf_study.table_formats import FORMATS, number, render
 from misscnf_study.tables import compare_table, make_table
 
-from misscnf.errors import InputError
+from misscnf import InputError
 
 
 def setting(method, seed=0, **options):

@@ -1,5 +1,8 @@
 """Values after an option become what the column of the fitted model holds."""
 
+import json
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,6 +26,7 @@ def model():
     return MissCNF("flag; time; grade; visits; weight", preset="linear", progress=False).fit(table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("word", "value"),
     [
@@ -58,6 +62,7 @@ def test_a_grid_has_both_ends_and_round_numbers(model):
         read_values(["weight=0:1:1", "grade=1:2:1"], "--do", model)
 
 
+@pytest.mark.slow
 def test_the_curve_of_a_category_has_a_line_a_level(model, call, here):
     model.save(here / "levels")
     result = call("effect levels --on time --do weight=60:80:10 --versus weight=70 --draws 50")
@@ -68,3 +73,67 @@ def test_the_curve_of_a_category_has_a_line_a_level(model, call, here):
 def test_a_pair_has_two_names():
     assert read_pair(None) is None
     assert read_pair(" t : y ") == ("t", "y")
+
+
+RULES = {
+    "a cap": ("dose=min(dose, 2)", {"dose": "min(dose, 2)"}),
+    "a shift": ("dose=dose+1", {"dose": "dose+1"}),
+    "a threshold": ("t=age > 60", {"t": "age > 60"}),
+    "an equality": ("t=age == 60", {"t": "age == 60"}),
+    "a column": ("dose=age", {"dose": "age"}),
+    "a draw": ("t=bernoulli(0.3)", {"t": "bernoulli(0.3)"}),
+    "a rule of labels": ("sex='f' if age > 50 else sex", {"sex": "'f' if age > 50 else sex"}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RULES)
+def test_rules_after_an_option_are_those_of_python(call, here, name):
+    word, do = RULES[name]
+    fitted = MissCNF.load(here / "model")
+    assert call(["sample", "model", "--rows", "20", "--do", word, "--out", "s.csv"]).exit_code == 0
+    written = pd.read_csv(here / "s.csv")
+    python = fitted.sample(20, do=do)
+    np.testing.assert_allclose(written.y, python.y)
+    assert written[word.partition("=")[0]].tolist() == pytest.approx(
+        python[word.partition("=")[0]].tolist()
+    )
+    for verb in ("counterfactual", "log-prob"):
+        result = call([verb, "model", "data.csv", "--do", word, "--out", f"{verb}.csv"])
+        assert result.exit_code == 0, result.stderr
+    result = call(["effect", "model", "--on", "y", "--do", word, "--draws", "500"])
+    assert f"do({word.partition('=')[0]} = {word.partition('=')[2]})" in result.stdout
+    answer = call(["effect", "model", "--on", "y", "--do", word, "--draws", "500", "--json"])
+    effect = fitted.effect("y", do, draws=500)
+    assert json.loads(answer.stdout)["estimate"] == pytest.approx(effect.estimate)
+    assert json.loads(answer.stdout)["do"] == do
+
+
+def test_a_rule_beside_a_grid_and_on_the_treated(call, here):
+    grid = ["effect", "model", "--on", "y", "--do", "dose=1:2:0.5", "--do", "t=age > 60"]
+    assert len(call([*grid, "--draws", "50"]).stdout.splitlines()) == 2 + 3
+    treated = ["effect", "model", "--on", "y", "--do", "t=age > 50", "--treated"]
+    assert "on those with t = age > 50" in call([*treated, "--draws", "500"]).stdout
+
+
+REFUSED = {
+    "downstream": ("t=y > 3", "--do t=y > 3: the rule for 't' reads 'y', which is downstream"),
+    "unknown column": ("t=agee > 60", "--do t=agee > 60: .*reads 'agee', .*did you mean 'age'?"),
+    "unknown function": ("dose=mni(dose, 2)", "--do dose=mni.*: .*did you mean min"),
+    "attribute": ("dose=dose.real", "--do dose=dose.real: .*which an expression cannot have"),
+    "import": ("dose=__import__('os')", "--do dose=__import__.*which is not there"),
+    "subscript": ("dose=dose[0]", "--do dose=.*which an expression cannot have"),
+    "half a rule": ("dose=dose +", "--do dose=dose .: expected a number.*cannot be read"),
+    "a wrong level": ("sex=g", "--do sex=g: expected one of the levels 'f', 'm'"),
+    "a tower": ("dose=dose + 10**10**10", "missing or infinite"),
+    "a level that a rule makes": ("sex='g' if age > 0 else sex", "'g'; expected one of"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_rules_that_are_none_are_refused_by_their_option(call, name):
+    word, words = REFUSED[name]
+    result = call(["sample", "model", "--rows", "5", "--do", word])
+    assert result.exit_code == 2
+    assert re.search(words, result.stderr), result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1

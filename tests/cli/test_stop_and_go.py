@@ -52,6 +52,7 @@ def parameters(folder):
     return (folder / "parameters.safetensors").read_bytes()
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_a_fit_and_the_same_command_goes_on(here, curved, as_in_a_shell, call):
     words = ["fit", "curved.csv", "--graph", "x -> y", "--out", "m", "--checkpoint", "kept"]
     process = subprocess.Popen(
@@ -95,6 +96,7 @@ def test_the_shell_completes_verbs():
     assert run.stdout.split() == ["counterfactual"]
 
 
+@pytest.mark.slow
 def test_public_names_are_there_whatever_is_imported_first():
     code = (
         "import misscnf.identification.report, misscnf.identification, misscnf\n"

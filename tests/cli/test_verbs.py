@@ -3,11 +3,14 @@
 import io
 import json
 import re
+from collections import Counter
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import misscnf.data.files as files_home
+import misscnf.data.table as table_home
 from misscnf import MissCNF
 from misscnf.cli.app import VERBS
 
@@ -40,7 +43,7 @@ def test_the_list_of_verbs_fits_a_screen(call):
     text = done(call("--help")).stdout
     assert len(text.splitlines()) <= 24
     assert "..." not in text.partition("\n")[2]  # no description is cut
-    assert re.fullmatch(r"misscnf \d+\.\d+\.\d+\n", call("--version").stdout)
+    assert re.fullmatch(r"misscnf \d+\.\d+\.\d+(\.dev\d+)?\n", call("--version").stdout)
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -225,6 +228,7 @@ def test_scores_of_some_columns(call, here):
 # ---------------------------------------------------------------------- intervals and groups
 
 
+@pytest.mark.slow
 def test_an_interval_of_the_command_is_that_of_the_library(call, here):
     ask = "effect model --on y --do t=1 --versus t=0 --interval 0.9 --data data.csv"
     found = as_json(call(f"{ask} --draws 500 --json"))
@@ -245,6 +249,7 @@ def test_groups_and_the_treated(call, here):
     assert as_json(call(f"{ask} --treated"))["group"] == "on those with t = 1"
 
 
+@pytest.mark.slow
 def test_a_curve_with_bands(call, here):
     ask = "effect model --on y --do dose=0:2:1 --draws 500 --interval 0.9 --data data.csv"
     curve = as_json(call(f"{ask} --json"))["curve"]
@@ -256,6 +261,7 @@ def test_a_curve_with_bands(call, here):
 # ------------------------------------------------------------------------------- report, demo
 
 
+@pytest.mark.slow
 def test_report_writes_a_page(call, here):
     done(call("report model data.csv --effect t:y --interval 0 --out report.html"))
     page = (here / "report.html").read_text()
@@ -264,6 +270,7 @@ def test_report_writes_a_page(call, here):
     assert call("report model data.csv --out report.pdf").exit_code == 2
 
 
+@pytest.mark.slow
 def test_the_demo_is_near_the_published_answer(call, here):
     pytest.importorskip("causaldata")
     found = as_json(call("demo --preset linear --out d --json --quiet"))
@@ -276,3 +283,24 @@ def test_the_demo_is_near_the_published_answer(call, here):
     done(call(words))
     again = as_json(call("effect m --on wt82_71 --do qsmk=1 --versus qsmk=0 --json"))
     assert again["estimate"] == pytest.approx(found["estimate"], abs=1e-3)
+
+
+def test_fit_reads_the_table_once_and_infers_kinds_once(call, monkeypatch):
+    counts = Counter()
+
+    def counted(home, name):
+        real = getattr(home, name)
+
+        def run(*args, **kwargs):
+            counts[name] += 1
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(home, name, run)
+
+    counted(files_home, "_read_file")
+    counted(table_home, "choose_columns")
+    counted(table_home, "_encode")
+    fit = ["fit", "data.csv", "--graph", "age -> y", "--preset", "linear", "--out", "m"]
+    result = done(call(fit))
+    assert counts == {"_read_file": 1, "choose_columns": 1, "_encode": 1}
+    assert result.stderr.count("  kind") == 1  # the table of kinds is shown once

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from misscnf.data.kinds import describe
+from misscnf.data.kinds import KindRules, describe
 from misscnf.data.table import IncompleteTable, Schema
 from misscnf.errors import InputError
 
@@ -353,3 +353,13 @@ def test_a_column_that_is_not_there_is_named():
 def test_many_levels_are_shown_in_part():
     row = kind_of(repeated(*[f"w{j:02}" for j in range(30)]))
     assert row.levels.endswith("w11 and 18 more")
+
+
+def test_rules_shape_what_is_inferred():
+    cells = list(range(8)) * 10
+    frame = pd.DataFrame({"x": cells})
+    assert describe(frame).kind.tolist() == ["count"]
+    assert describe(frame, rules=KindRules(most_ordinal=8)).kind.tolist() == ["ordinal"]
+    assert describe(frame, rules=KindRules(typical_count=3)).kind.tolist() == ["continuous"]
+    read = IncompleteTable.read(frame, ["x"], rules=KindRules(most_ordinal=8))
+    assert read.schema.describe().kind.tolist() == ["ordinal"]

@@ -334,3 +334,26 @@ def test_select_takes_rows_with_all_that_belongs_to_them(frame, rows):
     torch.testing.assert_close(part.values, table.values[rows])
     assert part.schema is table.schema
     assert part.ignored == table.ignored
+
+
+def test_a_table_that_was_read_is_handed_on_and_knows_all_columns():
+    frame = pd.DataFrame({"k": ["p", "q", "p"], "x": THREE, "u": [1, 2, 3]})
+    table = IncompleteTable.read(frame, ["x"])
+    assert IncompleteTable.read(table, ["x"]) is table
+    assert IncompleteTable.read(table, ["x"], table.schema) is table
+    assert (table.columns, table.ignored) == (("k", "x", "u"), ("k", "u"))
+    for nodes, schema in ((["u"], None), (["x"], IncompleteTable.read(frame * 2, ["x"]).schema)):
+        with pytest.raises(InputError, match="give the DataFrame that it was read from"):
+            IncompleteTable.read(table, nodes, schema)
+
+
+def test_tables_share_a_digest_only_if_they_are_the_same():
+    frame = pd.DataFrame({"x": [1.0, 2.5, np.nan], "y": [3.0, 4.5, 5.0]})
+    own = IncompleteTable.read(frame, ["x", "y"]).digest
+    others = [
+        IncompleteTable.read(frame.rename(columns={"x": "z"}), ["z", "y"]),
+        IncompleteTable.read(frame.fillna(2.0), ["x", "y"]),
+        IncompleteTable.read(frame.iloc[::-1], ["x", "y"]),
+    ]
+    assert own == IncompleteTable.read(frame.copy(), ["x", "y"]).digest
+    assert len({own, *(other.digest for other in others)}) == 4

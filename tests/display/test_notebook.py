@@ -10,6 +10,7 @@ import sklearn
 import misscnf
 from misscnf import MissCNF
 from misscnf.display.notebook import card, effect_html, interval_text, number_text
+from misscnf.display.style import STYLE
 
 ODD = "y<script>&"
 """A column that would break a page if it were not escaped."""
@@ -47,6 +48,7 @@ def test_a_fitted_model_shows_what_it_is(model, df):
     assert model._repr_mimebundle_()["text/html"] == model._repr_html_()
 
 
+@pytest.mark.slow
 def test_a_trained_model_shows_its_gain(df):
     settings = {"epochs": 1}
     trained = MissCNF(GRAPH, progress=False, settings=settings).fit(df)
@@ -79,9 +81,9 @@ def test_the_report_before_a_fit(df):
     words = text_of(html)
     for part in (f"not guaranteed for {ODD}", "uncovered in part", "above 1", "all families"):
         assert part in words
-    assert "#d55e00" in html
+    assert STYLE.orange in html
     whole = misscnf.check(df.fillna(0.5), GRAPH, ("t", ODD))
-    assert "#009e73" in whole._repr_html_()
+    assert STYLE.green in whole._repr_html_()
     assert f"the effect t → {ODD}" in text_of(whole._repr_html_())
 
 

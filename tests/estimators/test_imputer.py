@@ -14,7 +14,6 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import estimator_checks
 
 from misscnf import InputError, MissCNF, MissCNFImputer
-from misscnf.estimators import imputer as imputer_module
 
 
 def table(rows=300, seed=0):
@@ -47,11 +46,13 @@ def mixed(rows=120, seed=0):
     return df.apply(lambda column: column.mask(rng.random(rows) < 0.15))
 
 
+@pytest.mark.slow
 @estimator_checks.parametrize_with_checks([MissCNFImputer(), MissCNFImputer(draw="sample")])
 def test_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")
 @pytest.mark.parametrize(
     "name",
@@ -136,7 +137,7 @@ def test_large_tables_are_drawn_in_parts_with_noise_of_their_own(monkeypatch):
     df = table()
     imputer = MissCNFImputer().fit(df)
     copies = pd.concat([df.iloc[[0]].assign(y=np.nan)] * 40)
-    monkeypatch.setattr(imputer_module, "CELLS_AT_ONCE", 3000)  # 10 rows of 3 cells, 100 draws
+    monkeypatch.setattr(MissCNFImputer, "_cells_at_once", 3000)  # 10 rows of 3 cells, 100 draws
     found = imputer.transform(copies)["y"]
     assert found.nunique() == 40
     assert found.std() < 0.3  # a 10th of the conditional spread of about 1
@@ -152,6 +153,7 @@ def filled_mixed():
     return df, imputer, imputer.transform(df)
 
 
+@pytest.mark.slow
 def test_kinds_and_dtypes_are_kept(filled_mixed):
     df, imputer, filled = filled_mixed
     pd.testing.assert_series_equal(filled.dtypes, df.dtypes)
@@ -244,6 +246,7 @@ def test_no_complete_row_is_needed(caplog):
 # ----------------------------------------------------------------------------------- at work
 
 
+@pytest.mark.slow
 def test_pipelines_column_transformers_and_cross_validation():
     rng = np.random.default_rng(0)
     df = table()

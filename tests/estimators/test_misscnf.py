@@ -1,6 +1,7 @@
 """The front door: what goes in, what comes out, and what is refused."""
 
 import logging
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -12,11 +13,14 @@ from scipy import stats
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from misscnf import InputError, MissCNF
-from misscnf.fitting import Shape
+import misscnf.data.table as table_home
+from misscnf import IncompleteTable, InputError, MissCNF, ModelFileError
+from misscnf.fitting.select.forms import Form
+from misscnf.mechanisms import Shape
+from misscnf.model.storage import save_model
 
 GRAPH = "t -> m; m -> y; t -> y; y -> z"
-SETTINGS = {"epochs": 4, "shape": Shape(hidden=(8,)), "compare_linear": False}
+SETTINGS = {"epochs": 4, "shape": Shape(hidden=(8,)), "selection.compare": False}
 
 
 def raw_table(rows=400, seed=0):
@@ -93,6 +97,7 @@ def test_log_prob_is_the_marginal_density_in_original_units(linear, df):
         assert found[label] == pytest.approx(expected, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_density_of_one_column_integrates_to_one_in_original_units(network, complete):
     grid = np.linspace(complete.y.min() - 8000, complete.y.max() + 8000, 1501)
     rows = pd.DataFrame({"y": grid})
@@ -276,6 +281,7 @@ def test_imputations_have_the_conditional_law(linear):
 # ----------------------------------------------------------------------------------- fitting
 
 
+@pytest.mark.slow
 def test_validation_may_be_a_share_or_another_table(df, complete):
     model = MissCNF(GRAPH, settings=SETTINGS, progress=False).fit(df, validation=complete.head(50))
     assert "validation" in model.history_
@@ -295,6 +301,7 @@ def test_tiny_tables_fit(complete):
     assert np.isfinite(model.log_prob(five)).all()
 
 
+@pytest.mark.slow
 def test_a_spline_and_a_network_scale_can_be_fitted(df):
     shape = Shape(kind="spline", hidden=(8,), scale_hidden=(8,))
     model = MissCNF(GRAPH, settings={**SETTINGS, "shape": shape}, progress=False).fit(df)
@@ -352,10 +359,6 @@ BAD = {
         lambda m, df: m.sample(5, do={"t": lambda t: t * np.inf}),
         "function that intervenes on 't'",
     ),
-    "function in log_prob": (
-        lambda m, df: m.log_prob(df, do={"t": lambda t: t}),
-        "log_prob takes numbers",
-    ),
     "unknown given": (lambda m, df: m.log_prob(df, given=["age"]), "'age'"),
     "no rows": (lambda m, df: m.sample(), "number of rows"),
     "zero rows": (lambda m, df: m.sample(0), "at least 1; got 0"),
@@ -378,6 +381,7 @@ def test_an_unfitted_model_says_so(df):
         MissCNF(GRAPH).log_prob(df)
 
 
+@pytest.mark.slow
 def test_auto_recovers_a_nonlinear_effect_under_mar():
     """chain_nlin, MAR 60 %: E[x3 | do(x1)] against the truth, where complete cases are few."""
     world = load_scm("chain_nlin")
@@ -387,3 +391,79 @@ def test_auto_recovers_a_nonlinear_effect_under_mar():
     noise = np.random.default_rng(0).normal(size=200_000) / 4
     x3 = [((np.exp(v / 2) + noise - 5) ** 3 / 15).mean() for v in (0.7, -0.7)]
     assert found == pytest.approx(x3[0] - x3[1], rel=0.05)
+
+
+def test_a_table_is_read_once_and_its_kinds_are_inferred_once(monkeypatch):
+    counts = Counter()
+
+    def counted(name):
+        real = getattr(table_home, name)
+
+        def call(*args, **kwargs):
+            counts[name] += 1
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(table_home, name, call)
+
+    for name in ("read_table", "choose_columns", "_encode"):
+        counted(name)
+    df = pd.DataFrame({"a": np.arange(40.0), "b": np.sin(np.arange(40.0)), "other": "x"})
+    MissCNF("a -> b", preset="linear", progress=False).fit(df)
+    assert counts == {"read_table": 1, "choose_columns": 1, "_encode": 1}
+    counts.clear()
+    table = IncompleteTable.read(df, ["a", "b"])
+    model = MissCNF("a -> b", preset="linear").fit(table)
+    model.effect("b", {"a": 1.0}, {"a": 0.0}, interval=0.9, replicates=5, data=table, draws=50)
+    model.check(table)
+    model.log_prob(table)
+    assert counts == {"read_table": 1, "choose_columns": 1, "_encode": 1}
+
+
+def test_a_table_that_was_read_gives_the_same_fit_and_the_same_answers():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({"z": "w", "a": rng.normal(size=60), "b": rng.normal(size=60)})
+    df.loc[:9, "b"] = np.nan
+    by_frame = MissCNF("a -> b", preset="linear", progress=False).fit(df)
+    by_table = MissCNF("a -> b", preset="linear").fit(IncompleteTable.read(df, ["a", "b"]))
+    assert list(by_table.feature_names_in_) == ["z", "a", "b"]
+    table = by_frame._read(df)
+    pd.testing.assert_series_equal(by_table.log_prob(table), by_frame.log_prob(df))
+    assert by_table.check(table).to_dict() == by_frame.check(df).to_dict()
+    other = IncompleteTable.read(df.assign(a=2 * df["a"]), ["a", "b"])
+    with pytest.raises(InputError, match="other kinds, than are asked for"):
+        by_frame.log_prob(other)
+
+
+def test_forms_are_the_one_result_and_the_others_follow(tmp_path):
+    df = pd.DataFrame({"a": np.arange(40.0), "b": np.sin(np.arange(40.0))})
+    model = MissCNF("a -> b", preset="linear", progress=False).fit(df)
+    for forms, chosen, networks, curves in (
+        ([Form(), Form()], "linear", (), ()),
+        ([Form(), Form(curve=(3, 0, 9))], "curve", (), ("b",)),
+        ([Form(noise=True), Form(curve=(3, 0, 9))], "network", (), ("b",)),
+        ([Form(), Form(mean=True, scale=True)], "network", ("b",), ()),
+    ):
+        model.forms_ = dict(zip("ab", forms, strict=True))
+        assert (model.chosen_, model.networks_, model.curves_) == (chosen, networks, curves)
+        model.save(tmp_path)
+        assert MissCNF.load(tmp_path).forms_ == model.forms_
+    with pytest.warns(FutureWarning, match="rungs_ is called forms_"):
+        assert model.rungs_ == {"a": "line", "b": "network, network scale"}
+
+
+def test_a_model_of_an_earlier_release_is_refused_in_a_sentence(tmp_path):
+    df = pd.DataFrame({"a": np.arange(40.0), "b": np.sin(np.arange(40.0))})
+    model = MissCNF("a -> b", preset="linear", progress=False).fit(df)
+    save_model(tmp_path, model.model_, {"chosen": "linear", "rungs": {"a": "line", "b": "line"}})
+    with pytest.raises(ModelFileError, match=r"saved by an earlier misscnf; fit the model again"):
+        MissCNF.load(tmp_path)
+
+
+def test_how_kinds_are_inferred_is_a_setting_and_is_saved_with_the_model(tmp_path):
+    stage = np.tile(np.arange(8.0), 20)
+    df = pd.DataFrame({"stage": stage, "y": stage + np.random.default_rng(0).normal(size=160)})
+    model = MissCNF("stage -> y", "linear", settings={"kinds.most_ordinal": 8}).fit(df)
+    assert model.kinds_.set_index("column").loc["stage", "kind"] == "ordinal"
+    model.save(tmp_path / "model")
+    assert MissCNF.load(tmp_path / "model").settings_.kinds.most_ordinal == 8
+    assert MissCNF("stage -> y", "linear").fit(df).kinds_["kind"].tolist()[0] != "ordinal"

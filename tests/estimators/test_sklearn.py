@@ -131,6 +131,7 @@ def test_a_new_fit_forgets_the_names_of_the_last(fitted):
     assert not hasattr(model.fit(rows()), "feature_names_in_")
 
 
+@pytest.mark.slow
 def test_a_new_fit_forgets_the_replicates_of_the_last():
     """The same table under another graph: the interval has to follow."""
     frame = pd.DataFrame(rows(), columns=["x0", "x1", "x2"])

@@ -7,7 +7,8 @@ from oracles import gaussian_process
 
 import misscnf.fitting.smooth.basis as basis_home
 import misscnf.fitting.smooth.evidence as evidence_home
-from misscnf.data.domains import CONTINUOUS, Domain
+from misscnf.data.domains import CONTINUOUS, Binary
+from misscnf.fitting.settings import Curves
 from misscnf.fitting.smooth.basis import find_basis, fit_curve
 
 FORMS = {
@@ -25,9 +26,10 @@ def rows_of(form, rows=400, noise=0.3, seed=0, slope=0.0):
     return x, FORMS[form](x) + scale * torch.randn(rows, generator=generator)
 
 
-def basis_of(x, y, rows=None, seen=None, scale=None):
+def basis_of(x, y, rows=None, seen=None, scale=None, settings=None):
     generator = torch.Generator().manual_seed(1)
-    return find_basis(x, y, rows or len(y), seen or len(y), generator, scale)
+    settings = settings or Curves()
+    return find_basis(x, y, rows or len(y), seen or len(y), generator, settings, scale)
 
 
 def fitted(form, **options):
@@ -36,6 +38,23 @@ def fitted(form, **options):
     return basis, fit_curve(basis, (CONTINUOUS,) * x.shape[1], x, y), x, y
 
 
+def remember_priors(monkeypatch):
+    """Returns a list that will hold every prior that the evidence chooses."""
+    found, choose = [], basis_home.choose_prior
+    monkeypatch.setattr(
+        basis_home, "choose_prior", lambda *rows: found.append(choose(*rows)) or found[-1]
+    )
+    return found
+
+
+def numbers_of(prior):
+    """Amplitude, length scales, curvatures and noise, as `gaussian_process` wants them."""
+    return torch.cat(
+        [prior.amplitude[None], prior.length_scale, prior.curvature, prior.noise[None]]
+    )
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("slope", [0.0, 1.0], ids=["noise of one size", "of many sizes"])
 @pytest.mark.parametrize(("least", "share"), [(1e-5, 0.002), (0.05, 0.05)])
 @pytest.mark.parametrize("form", FORMS)
@@ -45,19 +64,14 @@ def test_the_curve_is_the_mean_of_the_exact_process(form, least, share, slope, m
     of them: in units of the noise there, a five-hundredth with almost all basis functions, a
     twentieth with those
     kept."""
-    monkeypatch.setattr(basis_home, "BEYOND", 0)  # an exact process does not go on straight
-    monkeypatch.setattr(basis_home, "LEAST_INFORMATION", least)
-    found, maximise = [], evidence_home._maximise
-    monkeypatch.setattr(
-        evidence_home, "_maximise", lambda *rows: found.append(maximise(*rows)) or found[0]
-    )
-    monkeypatch.setattr(evidence_home, "WIDE", 0.0)
+    found = remember_priors(monkeypatch)
+    settings = Curves(beyond=0, least_information=least, wide=0.0)  # no process goes on straight
     x, y = rows_of(form, slope=slope)
     scale = torch.exp(slope * x[:, 0])
-    basis = basis_of(x, y, scale=scale)
+    basis = basis_of(x, y, scale=scale, settings=settings)
     curve = fit_curve(basis, (CONTINUOUS,) * x.shape[1], x, y, scale**-2.0)
     inner = (x.abs() < 1.64).all(1)
-    wanted, _ = gaussian_process(x, y, x[inner], found[0][0].exp(), basis.noise * scale)
+    wanted, _ = gaussian_process(x, y, x[inner], numbers_of(found[0]), basis.noise * scale)
     with torch.no_grad():
         gap = (curve.mean(x[inner])[:, 0] - wanted).abs() / scale[inner]
     assert gap.max() < share * basis.noise
@@ -68,20 +82,23 @@ def test_with_all_rows_as_centres_the_evidence_is_that_of_the_process(form):
     x, y = rows_of(form, rows=60, slope=1.0)
     scale, features = torch.exp(x[:, 0]), x.shape[1]
     theta = torch.tensor([0.7, *[0.9] * features, *[0.5] * features, 0.3]).log()
-    prior = evidence_home.Prior(theta, features)
-    line, products = evidence_home.line_of(x), evidence_home.products_of(x, x) * prior.spreads()
+    evidence = evidence_home._Evidence(x, y, x, scale, Curves())
+    prior = evidence_home.Prior(theta, evidence.sizes)
+    line = evidence_home.line_of(x)
+    products = evidence_home.products_of(x, x, features) * prior.spreads()
     radial = prior.amplitude**2 * evidence_home.radial_basis_of(x, x, prior.length_scale)
     covariance = 9.0 * line @ line.T + radial + products @ products.T
     covariance = covariance + (prior.noise * scale).square().diag()
     law = torch.distributions.MultivariateNormal(torch.zeros(len(y)), covariance)
-    wanted = -law.log_prob(y) - 0.5 * len(y) * np.log(2 * np.pi)
-    wanted = wanted + evidence_home._surprise(theta, features)
-    found = evidence_home._cost(theta, x, y, x, scale)
+    away = (theta - torch.tensor([0.4, *[3.0] * features, *[0.4] * features, 0.4]).log()) / 1.5
+    wanted = law.log_prob(y) + 0.5 * len(y) * np.log(2 * np.pi) - 0.5 * away.square().sum()
+    found = evidence.log_prob(theta)
     assert float(found) == pytest.approx(float(wanted), abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
-def test_every_wave_is_as_steep_and_apart_from_the_line(form):
+def test_every_basis_function_is_as_steep_and_apart_from_the_line(form):
     """In units of its own error: information of rows and prior together is N for every weight."""
     basis, curve, x, _ = fitted(form)
     with torch.no_grad():
@@ -110,6 +127,7 @@ def test_a_curve_beats_a_line_by_what_it_says_and_spends_little():
     assert float(curve.log_scale.bias.detach().exp()) == pytest.approx(0.3, rel=0.1)
 
 
+@pytest.mark.slow
 def test_beyond_the_data_a_curve_goes_on_straight():
     basis, curve, _, _ = fitted("exponential")
     high = float(basis.edges[1])
@@ -121,6 +139,7 @@ def test_beyond_the_data_a_curve_goes_on_straight():
     torch.testing.assert_close(values[2:] - values[0], slope * torch.tensor([2.0, 4.0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beyond", [-1.5, 0.0, 2.5])
 def test_the_slope_is_that_of_the_curve_at_the_edge(beyond):
     _, curve, _, _ = fitted("bowl of two")
@@ -143,7 +162,8 @@ def test_weights_count_rows():
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
 
-def test_what_many_waves_would_take_is_no_curve():
+@pytest.mark.slow
+def test_what_many_basis_functions_would_take_is_no_curve():
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(2000, 1, generator=generator)
     y = torch.tanh(8 * x[:, 0]) + 0.1 * torch.randn(2000, generator=generator)
@@ -156,12 +176,13 @@ def test_two_values_of_a_parent_leave_nothing_to_bend():
     assert basis_of(x, x[:, 0] + torch.randn(300, generator=generator)) is None
 
 
+@pytest.mark.slow
 def test_discrete_parents_stand_beside_continuous_ones():
     generator = torch.Generator().manual_seed(0)
     group = torch.randint(2, (500,), generator=generator).double()
     z = torch.randn(500, generator=generator)
     y = group * z**2 + 0.2 * torch.randn(500, generator=generator)
-    parents = (Domain("binary", levels=2), CONTINUOUS)
+    parents = (Binary(), CONTINUOUS)
     x = torch.stack([group, z], 1)
     features = fit_curve(None, parents, x, y).mean.encoding(x)
     curve = fit_curve(basis_of(features, y), parents, x, y)
@@ -171,6 +192,7 @@ def test_discrete_parents_stand_beside_continuous_ones():
     torch.testing.assert_close(found, torch.tensor([0.0, 2.25, 0.0, 0.0]), atol=0.25, rtol=0)
 
 
+@pytest.mark.slow
 def test_the_same_generator_gives_the_same_basis():
     x, y = rows_of("bowl of two")
     found = [basis_of(x, y) for _ in range(8)]

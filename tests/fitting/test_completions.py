@@ -4,7 +4,8 @@ import pytest
 import torch
 from oracles import gaussian_total
 
-from misscnf.data.domains import Domain
+from misscnf.data.domains import CONTINUOUS, Binary
+from misscnf.data.rows import MemoryRows
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.settings import Shape
@@ -12,10 +13,10 @@ from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Plan
 from misscnf.inference.likelihood import observed_log_prob
 from misscnf.mechanisms import Gaussian
-from misscnf.model import StructuralModel
+from misscnf.model import StructuralModel, Structure
 
 DIAMOND = CausalGraph.from_edges([("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")])
-BINARY = Domain("binary", levels=2, location=0.5, scale=0.5)
+BINARY = Binary(location=0.5, scale=0.5)
 
 
 def linear(seed, graph=DIAMOND):
@@ -57,6 +58,7 @@ def exact(model, values, observed):
     return observed_log_prob(model, filled, plan, derive_generator(0, "exact")).log_prob
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", [0.0, 0.05])
 def test_the_ratio_of_likelihoods_is_that_of_the_closed_form(by):
     """A ratio that spreads by up to 0.4 is averaged over 4096 completions: an error of 0.006 a row
@@ -65,7 +67,9 @@ def test_the_ratio_of_likelihoods_is_that_of_the_closed_form(by):
     other = moved(fit, by)
     observed = holes(300, 4)
     values = fit.generate(torch.randn(300, 4, generator=derive_generator(2, "rows"))).detach()
-    completions = Completions.draw(fit, values, observed, 4096, derive_generator(3, "particles"))
+    completions = Completions.draw(
+        fit, MemoryRows(values, observed), 4096, derive_generator(3, "particles")
+    )
     rows = torch.arange(300)
     found, base = (
         completions.log_prob(rows, log_factor(model)).detach()[0] for model in (other, fit)
@@ -80,13 +84,15 @@ def test_the_ratio_of_likelihoods_is_that_of_the_closed_form(by):
 def test_hidden_discrete_nodes_move_too():
     """A hidden binary parent: even completions leave far less than its spread of 0.1."""
     graph = CausalGraph.from_edges([("a", "b"), ("b", "c")])
-    domains = [Domain("continuous"), BINARY, Domain("continuous")]
-    fit = Shape(hidden=()).build_model(graph, domains).double()
+    domains = [CONTINUOUS, BINARY, CONTINUOUS]
+    fit = Structure.of(graph, domains).build(Shape(hidden=())).double()
     fit = moved(fit, 0.7, seed=8)
     other = moved(fit, 0.1)
     values = fit.generate(torch.randn(200, 3, generator=derive_generator(2, "rows"))).detach()
     observed = torch.tensor([True, False, True]).expand(200, 3)
-    completions = Completions.draw(fit, values, observed, 2048, derive_generator(3, "particles"))
+    completions = Completions.draw(
+        fit, MemoryRows(values, observed), 2048, derive_generator(3, "particles")
+    )
     found, base = (
         completions.log_prob(torch.arange(200), log_factor(model)).detach()[0]
         for model in (other, fit)
@@ -101,7 +107,9 @@ def test_the_gradient_at_the_fit_is_fishers():
     fit = linear(0)
     observed = holes(400, 4)
     values = fit.generate(torch.randn(400, 4, generator=derive_generator(2, "rows"))).detach()
-    completions = Completions.draw(fit, values, observed, 4096, derive_generator(3, "particles"))
+    completions = Completions.draw(
+        fit, MemoryRows(values, observed), 4096, derive_generator(3, "particles")
+    )
     rows = torch.arange(400)
     gradients = []
     for total in (
@@ -119,7 +127,9 @@ def test_rows_are_independent_of_their_company():
     fit = linear(0)
     observed = holes(60, 4)
     values = fit.generate(torch.randn(60, 4, generator=derive_generator(2, "rows"))).detach()
-    completions = Completions.draw(fit, values, observed, 8, derive_generator(3, "particles"))
+    completions = Completions.draw(
+        fit, MemoryRows(values, observed), 8, derive_generator(3, "particles")
+    )
     other = moved(fit, 0.1)
     whole = completions.log_prob(torch.arange(60), log_factor(other))
     some = torch.tensor([41, 3, 17])
@@ -128,11 +138,13 @@ def test_rows_are_independent_of_their_company():
 
 def test_alike_completions_are_evaluated_once():
     graph = CausalGraph.from_edges([("a", "b"), ("b", "c")])
-    domains = [Domain("continuous"), BINARY, Domain("continuous")]
-    fit = moved(Shape(hidden=()).build_model(graph, domains).double(), 0.7, seed=8)
+    domains = [CONTINUOUS, BINARY, CONTINUOUS]
+    fit = moved(Structure.of(graph, domains).build(Shape(hidden=())).double(), 0.7, seed=8)
     values = fit.generate(torch.randn(50, 3, generator=derive_generator(2, "rows"))).detach()
     observed = torch.tensor([True, False, True]).expand(50, 3)
-    completions = Completions.draw(fit, values, observed, 16, derive_generator(3, "particles"))
+    completions = Completions.draw(
+        fit, MemoryRows(values, observed), 16, derive_generator(3, "particles")
+    )
     cells = completions.families(torch.arange(50)).nodes
     assert len(cells[2].own) <= 100  # two values of b, sixteen completions
     assert torch.equal(cells[1].own[cells[1].place], completions.completed[:, :, 1])

@@ -1,25 +1,28 @@
 """Which nodes earn a network: curves do, lines do not; who judges a row did not see it."""
 
+import copy
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-import misscnf.fitting.select.crossfit as crossfit_home
 from misscnf import MissCNF
+from misscnf.data.rows import MemoryRows
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.elpd import ElpdDifference
-from misscnf.fitting.select.crossfit import CrossFit, Folds, cross_fit, some_rows
+from misscnf.fitting.select.crossfit import Folds, cross_fit, some_rows
 from misscnf.fitting.select.forms import build_model
 from misscnf.fitting.settings import preset_settings
-from misscnf.fitting.solve.generalised_linear import fit_line
+from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.simplified_newton import maximise_lines
+from misscnf.model import Structure
 
 GRAPH = "a -> b; b -> c; a -> d"
-SETTINGS = preset_settings("auto", epochs=25)
+SETTINGS = preset_settings("auto", {"epochs": 25})
 
 
 def table(rows=600, seed=0):
@@ -39,7 +42,9 @@ def table(rows=600, seed=0):
 def model():
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
-    yield MissCNF(GRAPH, settings={"epochs": 25, "curves": False}, progress=False).fit(table())
+    yield MissCNF(GRAPH, settings={"epochs": 25, "selection.curves": False}, progress=False).fit(
+        table()
+    )
     torch.set_default_dtype(before)
 
 
@@ -47,12 +52,12 @@ def model():
 def crossed(model):
     rows, domains = model._table, model.schema_.domains
     pair = rows.values, rows.observed
-    line = fit_line(model.graph_, domains, *pair).model
-    completions = Completions.draw(line, *pair, 16, derive_generator(0, "rows"))
-    folds = Folds.of(len(completions), seed=0)
+    line = fit_linear(Structure.of(model.graph_, domains), MemoryRows(*pair)).model
+    completions = Completions.draw(line, MemoryRows(*pair), 16, derive_generator(0, "rows"))
+    folds = Folds.of(len(completions), SETTINGS.selection, seed=0)
     lines = maximise_lines(line, completions, folds.weights())
     starts = [
-        build_model(model.graph_, domains, SETTINGS.shape, its_line, seed)
+        build_model(Structure.of(model.graph_, domains), SETTINGS.shape, its_line, seed)
         for seed, its_line in enumerate(lines)
     ]
     every = frozenset({1, 2, 3})
@@ -60,7 +65,7 @@ def crossed(model):
 
 
 def test_folds_deal_every_row_out_once():
-    folds = Folds.of(603, seed=1)
+    folds = Folds.of(603, SETTINGS.selection, seed=1)
     rows = torch.cat([folds.rows(fold) for fold in range(folds.count)])
     assert sorted(rows.tolist()) == list(range(603))
     sizes = [len(folds.rows(fold)) for fold in range(folds.count)]
@@ -68,9 +73,10 @@ def test_folds_deal_every_row_out_once():
     weights = folds.weights()
     assert (weights[folds.fold, torch.arange(603)] == 0).all()
     assert (weights > 0).sum(0).tolist() == [folds.count - 1] * 603
-    assert not torch.equal(folds.fold, Folds.of(603, seed=2).fold)
+    assert not torch.equal(folds.fold, Folds.of(603, SETTINGS.selection, seed=2).fold)
 
 
+@pytest.mark.slow
 def test_the_curve_earns_a_network_and_the_lines_do_not(model):
     assert model.chosen_ == "network"
     hidden = [bool(mechanism.mean.hidden) for mechanism in model.model_.mechanisms]
@@ -86,6 +92,7 @@ def test_the_curve_earns_a_network_and_the_lines_do_not(model):
     assert model.comparison_["elpd_difference"] == pytest.approx(nodes["b"]["elpd_difference"])
 
 
+@pytest.mark.slow
 def test_gains_by_node_add_up_along_a_path(crossed):
     """From no network to all of them, one node after another: the total, to rounding."""
     nodes, before, total = sorted(crossed.candidates), frozenset(), 0.0
@@ -97,10 +104,10 @@ def test_gains_by_node_add_up_along_a_path(crossed):
 
 
 def test_a_row_is_judged_by_the_fold_that_left_it_out(crossed):
-    folds = Folds.of(600, seed=0)
+    folds = Folds.of(600, SETTINGS.selection, seed=0)
     whole = crossed.log_prob(frozenset())
-    swapped = CrossFit.__new__(CrossFit)
-    swapped.completions, swapped._parts = crossed.completions, [crossed._parts[0]]
+    swapped = copy.copy(crossed)
+    swapped._parts = crossed._parts[:1]
     alone = swapped.log_prob(frozenset())
     mine = folds.fold == 0
     assert torch.equal(alone[mine], whole[mine])
@@ -113,6 +120,7 @@ def test_a_higher_bar_keeps_fewer_nodes(crossed):
     assert crossed.choose(2.0) == {1}  # b
 
 
+@pytest.mark.slow
 def test_lines_stay_lines():
     """Eight linear tables of 400 rows, three candidates each: at 1.5 standard errors a false
     network has a chance of at most 6.7 % a node and a false curve too, so ten or more of 24 nodes
@@ -133,18 +141,22 @@ def test_lines_stay_lines():
     assert found < 10
 
 
-def test_long_tables_are_judged_by_some_of_their_rows(monkeypatch):
+@pytest.mark.slow
+def test_long_tables_are_judged_by_some_of_their_rows():
     values = torch.arange(500.0)[:, None].expand(500, 3)
-    rows = values, torch.ones_like(values, dtype=torch.bool)
-    assert some_rows(rows, seed=0) is rows
-    monkeypatch.setattr(crossfit_home, "MOST_ROWS", 100)
-    some, observed = some_rows(rows, seed=0)
+    rows = MemoryRows(values, torch.ones_like(values, dtype=torch.bool))
+    assert some_rows(rows, SETTINGS.selection, seed=0) is rows
+    found = some_rows(rows, replace(SETTINGS.selection, most_rows=100), seed=0)
+    assert len(found) == 100
+    some, observed = found.take(torch.arange(100))
     assert some.shape == observed.shape == (100, 3)
     assert len(some[:, 0].unique()) == 100
-    fitted = MissCNF(GRAPH, settings={"epochs": 8}, progress=False).fit(table())
+    settings = {"epochs": 8, "selection.most_rows": 100}
+    fitted = MissCNF(GRAPH, settings=settings, progress=False).fit(table())
     assert set(fitted.comparison_["nodes"]) == {"b", "c", "d"}
 
 
+@pytest.mark.slow
 def test_a_model_with_some_networks_is_saved_and_replicated(model, tmp_path):
     model.save(tmp_path / "m")
     loaded = MissCNF.load(tmp_path / "m")
@@ -152,6 +164,7 @@ def test_a_model_with_some_networks_is_saved_and_replicated(model, tmp_path):
     assert loaded.comparison_ == model.comparison_
     effect = model.effect("c", {"a": 1}, {"a": 0}, interval=0.9, replicates=5)
     assert effect.interval[0] < effect.estimate < effect.interval[1]
-    kinds = {len(m.mechanisms[1].mean.hidden) for m in model._kept[next(iter(model._kept))]}
+    kept = [asked.model for asked in next(iter(model._cache.replicates.values()))]
+    kinds = {len(m.mechanisms[1].mean.hidden) for m in kept}
     assert kinds == {3}
-    assert not model._kept[next(iter(model._kept))][0].mechanisms[2].mean.hidden
+    assert not kept[0].mechanisms[2].mean.hidden

@@ -6,27 +6,30 @@ import pytest
 import torch
 from oracles import gaussian_process
 
+import misscnf.fitting.replicates as replicates_home
 import misscnf.fitting.select.curves as curves_home
-import misscnf.fitting.smooth.evidence as evidence_home
+import misscnf.fitting.smooth.basis as basis_home
 import misscnf.fitting.train.loop as loop_home
 from misscnf import MissCNF
 from misscnf.cli.fit import chosen_sentence
 from misscnf.data.domains import CONTINUOUS
+from misscnf.data.rows import MemoryRows
 from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.fit import fit_model
 from misscnf.fitting.replicates import replicate_fit
 from misscnf.fitting.select.curves import choose_curves
-from misscnf.fitting.settings import Shape, preset_settings
+from misscnf.fitting.settings import Curves, Shape, preset_settings
 from misscnf.fitting.smooth.basis import find_basis, fit_curve
 from misscnf.fitting.solve.sandwich import Information
-from misscnf.fitting.train.ensemble import Training
+from misscnf.fitting.train.ensemble import CompletionLikelihood
 from misscnf.graph import CausalGraph
 from misscnf.mechanisms import Gaussian
-from misscnf.model import StructuralModel
+from misscnf.model import StructuralModel, Structure
 from misscnf.report.verdicts import held_out_sentence
 
 GRAPH = CausalGraph.read("a -> b; b -> c")
-SETTINGS = preset_settings("auto", epochs=10)
+STRUCTURE = Structure.of(GRAPH, [CONTINUOUS] * 3)
+SETTINGS = preset_settings("auto", {"epochs": 10})
 
 
 def table(rows=1000, seed=0, share=0.0, form=np.square):
@@ -45,25 +48,34 @@ def pair(df):
     return values.nan_to_num(), ~values.isnan()
 
 
+def chosen_curves(df, networks):
+    rows = MemoryRows(*pair(df))
+    line = STRUCTURE.build(Shape(hidden=())).double()
+    return choose_curves(line, STRUCTURE, rows, networks, SETTINGS, 0)
+
+
 def choose(df, networks=()):
     """The curves, where networks beat the line at some nodes by far."""
     elpd_differences = {node: ElpdDifference(10.0, 1.0) for node in networks}
-    return choose_curves(GRAPH, (CONTINUOUS,) * 3, pair(df), elpd_differences, SETTINGS, 0)[0]
+    return chosen_curves(df, elpd_differences)[0]
 
 
+@pytest.mark.slow
 def test_what_bends_gets_a_curve_and_a_line_does_not():
     """The line's curve has a chance of 6.7 % at most; the seed is fixed."""
     assert choose(table(), {1}).keys() == {1}
     assert choose(table()).keys() == {1}
 
 
-def test_a_network_keeps_what_bumps_of_one_width_say_badly():
+@pytest.mark.slow
+def test_a_network_keeps_what_basis_functions_of_one_width_say_badly():
     def steep(a):
         return 3 * np.tanh(8 * a) + 0.3 * a
 
     assert 1 not in choose(table(3000, form=steep), {1})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("curve", "network", "chosen", "of_few_rows"),
     [
@@ -87,10 +99,11 @@ def test_one_that_beats_the_line_alone_has_to_do_so_more_clearly(
     for rows, wanted in ((1000, chosen), (300, of_few_rows)):
         df = table(rows)
         df["c"] = np.nan  # so that b alone is asked
-        curves, left = choose_curves(GRAPH, (CONTINUOUS,) * 3, pair(df), networks, SETTINGS, 0)
+        curves, left = chosen_curves(df, networks)
         assert ("curve" if curves else "network" if left else "line") == wanted
 
 
+@pytest.mark.slow
 def test_few_whole_families_do_not_choose_for_many_broken_ones():
     df = table(3000)
     df.loc[df.index[: int(0.8 * len(df))], "a"] = np.nan  # a fifth of the rows that show b
@@ -102,11 +115,12 @@ def test_few_whole_families_do_not_choose_for_many_broken_ones():
 def test_a_solved_curve_is_where_training_would_end():
     """At the maximum of likelihood and prior, all weights of the mean have slope zero."""
     x, y = pair(table(400))[0][:, :2].unbind(1)
-    basis = find_basis(x[:, None], y, len(y), len(y), torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(0)
+    basis = find_basis(x[:, None], y, len(y), len(y), generator, Curves())
     found = fit_curve(basis, (CONTINUOUS,), x[:, None], y)
     with torch.no_grad():
         found.log_scale.bias.fill_(np.log(basis.noise))
-    objective = found.log_prob(y, x[:, None]).sum() + found.mean.curve.log_prior()
+    objective = found.log_prob(y, x[:, None]).sum() + found.log_prior()
     slopes = torch.autograd.grad(objective, list(found.mean.parameters()))
     assert max(float(slope.abs().max()) for slope in slopes) < 1e-5 * len(y)
 
@@ -119,8 +133,10 @@ def model():
     torch.set_default_dtype(before)
 
 
+@pytest.mark.slow
 def test_a_curve_settles_on_what_rows_show_and_is_saved(model, tmp_path):
-    assert model.forms_ == {"a": "line", "b": "curve", "c": "line"}
+    forms = {name: str(form) for name, form in model.forms_.items()}
+    assert forms == {"a": "line", "b": "curve", "c": "line"}
     assert model.curves_ == ("b",)
     assert model.networks_ == ()
     assert len(model.history_) == 1  # nothing is trained
@@ -130,19 +146,20 @@ def test_a_curve_settles_on_what_rows_show_and_is_saved(model, tmp_path):
     pd.testing.assert_frame_equal(loaded.sample(20), model.sample(20))
 
 
+@pytest.mark.slow
 def test_an_interrupted_fit_of_a_curve_and_a_network_ends_in_the_same_bits(tmp_path, monkeypatch):
     """Choice and curve are found again, training goes on, lines and curve settle."""
     monkeypatch.setattr(loop_home, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     df = table(1500)
     df["c"] = 3 * np.tanh(8 * (df["b"] - 1)) + df["c"] - df["b"]
     values, observed = pair(df.mask(np.random.default_rng(1).random(df.shape) < 0.2))
-    parts = (values[:1300], observed[:1300]), (values[1300:], observed[1300:])
+    parts = [MemoryRows(values[part], observed[part]) for part in (slice(1300), slice(1300, None))]
 
     def fitted(**options):
-        return fit_model(GRAPH, (CONTINUOUS,) * 3, *parts, SETTINGS, **options)
+        return fit_model(STRUCTURE, *parts, SETTINGS, **options)
 
-    def stop(epoch, epochs):
-        if epoch["epoch"] == 4 and "stage" not in epoch:
+    def stop(record, epochs):
+        if record.epoch == 4 and record.stage is None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -156,6 +173,7 @@ def test_an_interrupted_fit_of_a_curve_and_a_network_ends_in_the_same_bits(tmp_p
         assert torch.equal(tensor, resumed.model.state_dict()[name]), name
 
 
+@pytest.mark.slow
 def test_an_interrupted_scale_beside_a_curve_ends_in_the_same_bits(tmp_path, monkeypatch):
     """The scale is trained, the curve settles, the scale is trained again: there it stops."""
     monkeypatch.setattr(loop_home, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
@@ -163,10 +181,10 @@ def test_an_interrupted_scale_beside_a_curve_ends_in_the_same_bits(tmp_path, mon
     noise = df["b"] - df["a"] ** 2
     df[["b", "c"]] = df[["b", "c"]].add(noise * (np.exp(df["a"]) - 1), axis=0)
     values, observed = pair(df.mask(np.random.default_rng(1).random(df.shape) < 0.2))
-    parts = (values[:1300], observed[:1300]), (values[1300:], observed[1300:])
+    parts = [MemoryRows(values[part], observed[part]) for part in (slice(1300), slice(1300, None))]
 
     def fitted(**options):
-        return fit_model(GRAPH, (CONTINUOUS,) * 3, *parts, SETTINGS, **options)
+        return fit_model(STRUCTURE, *parts, SETTINGS, **options)
 
     def stop(epoch, epochs):
         if (tmp_path / "scale").exists():
@@ -182,6 +200,7 @@ def test_an_interrupted_scale_beside_a_curve_ends_in_the_same_bits(tmp_path, mon
         assert torch.equal(tensor, resumed.model.state_dict()[name]), name
 
 
+@pytest.mark.slow
 def test_without_holes_nothing_is_trained():
     model = MissCNF(GRAPH, progress=False).fit(table(400))
     assert model.curves_ == ("b",)
@@ -189,6 +208,7 @@ def test_without_holes_nothing_is_trained():
     assert model.history_["train"].iloc[0] == pytest.approx(model.score(table(400)), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_short_table_gets_curves_though_no_network(caplog):
     """With twelve rows held out no network is asked; the form is found all the same."""
     with caplog.at_level("INFO", "misscnf"):
@@ -204,24 +224,30 @@ def test_a_short_table_gets_curves_though_no_network(caplog):
     assert bent.estimate == pytest.approx(4.0, abs=1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
-    [{"curves": False}, {"shape": Shape("affine", (8,))}, {"shape": Shape("spline", (8,))}],
+    [
+        {"selection.curves": False},
+        {"shape": Shape("affine", (8,))},
+        {"shape": Shape("spline", (8,))},
+    ],
 )
 def test_curves_may_be_refused(settings):
     """Another kind of mechanism that was asked for is what comes, not a Gaussian with a curve."""
-    settings = {"epochs": 2, "richer_noise": False, **settings}
+    settings = {"epochs": 2, "selection.noise": False, **settings}
     model = MissCNF(GRAPH, settings=settings, progress=False).fit(table(400))
     assert model.curves_ == ()
     kind = settings["shape"].kind if "shape" in settings else "gaussian"
     assert type(model.model_.mechanism(1)).__name__.lower() == kind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("chosen", "home", "draw"),
     [
         ("curve", Information, "draw_pulls"),
-        ("network", Training, "draw_priors"),
+        ("network", CompletionLikelihood, "draw_priors"),
     ],
 )
 def test_replicates_spread_as_the_exact_posterior_does(chosen, home, draw, monkeypatch):
@@ -229,23 +255,25 @@ def test_replicates_spread_as_the_exact_posterior_does(chosen, home, draw, monke
     process that knows length scale, amplitude and noise, in much noise. With 64 replicates a
     deviation is known to 9 %; the mean of its logarithm at nine places to about 5 %. Replicates
     that all shrink to the line instead have nine tenths of that spread."""
-    found, maximise = [], evidence_home._maximise
+    found, choose = [], basis_home.choose_prior
     monkeypatch.setattr(
-        evidence_home, "_maximise", lambda *rows: found.append(maximise(*rows)) or found[-1]
+        basis_home, "choose_prior", lambda *rows: found.append(choose(*rows)) or found[-1]
     )
-    monkeypatch.setattr(evidence_home, "WIDE", 0.0)
+    monkeypatch.setattr(replicates_home, "_is_solved", lambda _: chosen == "curve")
     values, observed = pair(table(600, form=lambda a: 0.15 * np.sin(2 * a)))
     x, y = values[:, :1], values[:, 1]
-    basis = find_basis(x, y, len(y), len(y), torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(0)
+    basis = find_basis(x, y, len(y), len(y), generator, Curves(wide=0.0))
     graph = CausalGraph.read("a -> b")
     model = StructuralModel(graph, [Gaussian(0), fit_curve(basis, (CONTINUOUS,), x, y)])
-    rows = values[:, :2], observed[:, :2]
-    at = torch.linspace(-2.0, 2.0, 9)[:, None]
-    _, wanted = gaussian_process(x, y, at, found[0][0].exp(), float(found[0][0][-1].exp()))
+    rows = MemoryRows(values[:, :2], observed[:, :2])
+    at, prior = torch.linspace(-2.0, 2.0, 9)[:, None], found[0]
+    hyper = torch.cat([prior.amplitude[None], prior.length_scale, prior.curvature])
+    _, wanted = gaussian_process(x, y, at, hyper, prior.noise)
 
     def ratio():
         models = replicate_fit(
-            model, chosen, (CONTINUOUS,) * 2, rows, preset_settings("auto"), count=64
+            model, Structure.of(graph, [CONTINUOUS] * 2), rows, preset_settings("auto"), count=64
         )
         with torch.no_grad():
             spread = torch.stack([m.mechanism(1).mean(at)[:, 0] for m in models]).std(0)

@@ -11,33 +11,33 @@ from mixed_models import MIXED, generator, mixed_model, rows_of
 from scipy import optimize, special, stats
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 
-from misscnf.data.domains import CONTINUOUS, Domain
-from misscnf.fitting.solve import generalised_linear as line_module
-from misscnf.fitting.solve.generalised_linear import fit_line
+from misscnf.data import domains as kinds
+from misscnf.data.domains import CONTINUOUS
+from misscnf.data.rows import MemoryRows
+from misscnf.fitting.settings import preset_settings
+from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Plan
 from misscnf.inference.likelihood import observed_log_prob
+from misscnf.model import Structure
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 def domains_of(graph, values, observed):
     """Domains by the names of nodes, with the location and scale of what is seen."""
-    kinds = {"x": "continuous", "b": "binary", "o": "ordinal", "k": "categorical", "n": "count"}
-    levels = {"b": 2, "o": 3, "k": 3}
     made = []
     for i, name in enumerate(graph.nodes):
         seen = values[observed[:, i], i]
-        location, scale = (0.0, 1.0) if name[0] == "x" else (seen.mean(), seen.std())
-        made.append(
-            Domain(
-                kinds[name[0]],
-                levels.get(name[0]),
-                float(location),
-                float(scale),
-                has_zero=name[0] == "n" and bool((seen == 0).any()),
-            )
-        )
+        unit = float(seen.mean()), float(seen.std())
+        domain = {
+            "x": CONTINUOUS,
+            "b": kinds.Binary(*unit),
+            "o": kinds.Ordinal(*unit, levels=3),
+            "k": kinds.Categorical(3),
+            "n": kinds.Count(*unit, has_zero=bool((seen == 0).any())),
+        }
+        made.append(domain[name[0]])
     return made
 
 
@@ -85,7 +85,9 @@ def whole():
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     graph, values, observed = sample(WHOLE, 1500)
-    line = fit_line(graph, domains_of(graph, values, observed), values, observed)
+    line = fit_linear(
+        Structure.of(graph, domains_of(graph, values, observed)), MemoryRows(values, observed)
+    )
     torch.set_default_dtype(before)
     frame = pd.DataFrame(values.numpy(), columns=list(graph.nodes))
     designs = {
@@ -169,7 +171,9 @@ def test_a_saturated_table_with_holes_is_fitted_as_by_em():
     graph, values, _ = sample("k1 -> b; b -> k2; k2 -> k3", 3000, seed=3)
     nodes = [graph.index(name) for name in ("k1", "b", "k2", "k3")]
     values, observed = hide(values, values[:, nodes[0]], nodes[1:], seed=1)
-    line = fit_line(graph, domains_of(graph, values, observed), values, observed)
+    line = fit_linear(
+        Structure.of(graph, domains_of(graph, values, observed)), MemoryRows(values, observed)
+    )
     # EM over the joint table: which of its cells are possible for a row, and their weights.
     possible = np.ones((len(values), 3, 2, 3, 3), bool)
     for axis, node in enumerate(nodes):
@@ -196,11 +200,14 @@ def test_a_saturated_table_with_holes_is_fitted_as_by_em():
         np.testing.assert_allclose(found, law, rtol=0, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_logistic_table_with_holes_is_fitted_as_by_em():
     graph, values, _ = sample("b1 -> b2; b1 -> b3; k -> b3; b2 -> b3", 3000, seed=5)
     nodes = {name: graph.index(name) for name in graph.nodes}
     values, observed = hide(values, values[:, nodes["b3"]], [nodes["b1"], nodes["b2"]], seed=2)
-    line = fit_line(graph, domains_of(graph, values, observed), values, observed)
+    line = fit_linear(
+        Structure.of(graph, domains_of(graph, values, observed)), MemoryRows(values, observed)
+    )
     # EM: a completion of each row for every state of b1 and b2, with weights.
     code = {name: values[:, i].numpy() for name, i in nodes.items()}
     seen = {name: observed[:, i].numpy() for name, i in nodes.items()}
@@ -239,11 +246,14 @@ def test_a_logistic_table_with_holes_is_fitted_as_by_em():
         np.testing.assert_allclose(found, special.expit(x @ beta[name]), rtol=0, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_counts_below_a_hidden_category_are_fitted_as_by_direct_search():
     graph, values, _ = sample("k -> n", 2000, seed=7)
     k, n = graph.index("k"), graph.index("n")
     values, observed = hide(values, values[:, n], [k], seed=3)
-    line = fit_line(graph, domains_of(graph, values, observed), values, observed)
+    line = fit_linear(
+        Structure.of(graph, domains_of(graph, values, observed)), MemoryRows(values, observed)
+    )
     count, seen, code = values[:, n].numpy(), observed[:, k].numpy(), values[:, k].long().numpy()
 
     def cost(v):
@@ -266,7 +276,9 @@ def test_a_number_below_a_hidden_binary_is_fitted_as_by_em():
     graph, values, _ = sample("b -> x", 2000, seed=9)
     b, x = graph.index("b"), graph.index("x")
     values, observed = hide(values, values[:, x], [b], seed=4)
-    line = fit_line(graph, domains_of(graph, values, observed), values, observed)
+    line = fit_linear(
+        Structure.of(graph, domains_of(graph, values, observed)), MemoryRows(values, observed)
+    )
     y, seen, code = values[:, x].numpy(), observed[:, b].numpy(), values[:, b].numpy()
     share, means, scale = 0.5, np.array([-0.5, 0.5]), 1.0
     for _ in range(5000):
@@ -288,6 +300,7 @@ def test_a_number_below_a_hidden_binary_is_fitted_as_by_em():
     assert float(mechanism.linear_form().scale.detach()) == pytest.approx(scale, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [WHOLE, MIXED["confounded"]])
 def test_a_fit_with_holes_in_every_kind_beats_the_truth(text):
     """The maximum of the likelihood lies above the parameters that made the table."""
@@ -295,7 +308,10 @@ def test_a_fit_with_holes_in_every_kind_beats_the_truth(text):
     values = rows_of(truth, 200, seed=3)
     observed = torch.rand(values.shape, generator=generator(4)) > 0.3
     values = torch.where(observed, values, 0.0)
-    line = fit_line(truth.graph, domains_of(truth.graph, values, observed), values, observed)
+    line = fit_linear(
+        Structure.of(truth.graph, domains_of(truth.graph, values, observed)),
+        MemoryRows(values, observed),
+    )
     plan = Plan.make(truth.graph, observed)
     fitted, made = (
         observed_log_prob(model, values, plan, generator(5)).log_prob.mean()
@@ -305,22 +321,23 @@ def test_a_fit_with_holes_in_every_kind_beats_the_truth(text):
     assert line.log_prob == pytest.approx(float(fitted), abs=1e-3)
 
 
-def test_empty_rows_change_nothing(monkeypatch):
-    monkeypatch.setattr(line_module, "ROWS_AT_ONCE", 128)
+def test_empty_rows_change_nothing():
+    settings = preset_settings("auto", {"integration.linear.rows_at_once": 128})
     graph, values, _ = sample("k -> b; b -> o", 256, seed=5)
     values, observed = hide(values, values[:, graph.index("k")], [1, 2], seed=6)
     domains = domains_of(graph, values, observed)
-    some = fit_line(graph, domains, values, observed).model
+    some = fit_linear(Structure.of(graph, domains), MemoryRows(values, observed), settings).model
     more = (
         torch.cat([values, torch.zeros(150, 3)]),
         torch.cat([observed, torch.zeros(150, 3).bool()]),
     )
-    again = fit_line(graph, domains, *more).model
+    again = fit_linear(Structure.of(graph, domains), MemoryRows(*more), settings).model
     for node, size in (("k", 3), ("b", 2), ("o", 3)):
         first, second = (probabilities(m, node, values, size) for m in (some, again))
         np.testing.assert_allclose(first, second, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_levels_that_are_never_seen_and_separated_ones_stay_finite():
     x = torch.linspace(-2.0, 2.0, 300)
     b = (x > 0).double()  # separated: the slope has no end
@@ -331,7 +348,9 @@ def test_levels_that_are_never_seen_and_separated_ones_stay_finite():
     values = torch.stack([columns[name] for name in graph.nodes], 1)
     observed = torch.rand(values.shape, generator=generator(1)) > 0.2
     domains = domains_of(graph, values, observed)
-    model = fit_line(graph, domains, torch.where(observed, values, 0.0), observed).model
+    model = fit_linear(
+        Structure.of(graph, domains), MemoryRows(torch.where(observed, values, 0.0), observed)
+    ).model
     assert all(p.isfinite().all() for p in model.parameters())
     for node, level in (("o", 1), ("k", 1)):
         assert probabilities(model, node, values, 3)[:, level].max() < 0.01
@@ -344,6 +363,8 @@ def test_continuous_columns_reach_the_log_likelihood_of_lavaan():
     frame = pd.read_csv(FIXTURES / "nocomplete4.csv")[list(graph.nodes)]
     scaled = (frame - frame.mean()) / frame.std()
     values, observed = torch.tensor(scaled.to_numpy()), torch.tensor(frame.notna().to_numpy())
-    line = fit_line(graph, [CONTINUOUS] * 4, torch.nan_to_num(values), observed)
+    line = fit_linear(
+        Structure.of(graph, [CONTINUOUS] * 4), MemoryRows(torch.nan_to_num(values), observed)
+    )
     jacobian = float((frame.notna().sum() * np.log(frame.std())).sum())
     assert line.log_prob * len(frame) - jacobian == pytest.approx(-9847.9442337640, abs=0.01)

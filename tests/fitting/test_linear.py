@@ -9,13 +9,15 @@ import torch
 from misscnf_study.worlds import load_scm
 
 from misscnf import MissCNF
+from misscnf.data.domains import CONTINUOUS
+from misscnf.data.rows import MemoryRows
 from misscnf.draws import derive_generator
-from misscnf.fitting.solve.linear import fit_linear
+from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Plan
 from misscnf.inference.likelihood import observed_log_prob
 from misscnf.mechanisms import Gaussian
-from misscnf.model import StructuralModel
+from misscnf.model import StructuralModel, Structure
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 TABLES = {
@@ -35,6 +37,15 @@ TABLES = {
 def read(name):
     graph = CausalGraph.read(TABLES[name][0])
     return graph, pd.read_csv(FIXTURES / f"{name}.csv")
+
+
+def fitted(graph, values, observed=None):
+    """The linear fit of continuous columns."""
+    observed = torch.ones_like(values).bool() if observed is None else observed
+    structure = Structure.of(graph, [CONTINUOUS] * len(graph))
+    found = fit_linear(structure, MemoryRows(values, observed))
+    found.model.requires_grad_(requires_grad=False)
+    return found
 
 
 def lavaan_coefficients(name):
@@ -92,10 +103,12 @@ def test_almost_collinear_parents_are_fitted_to_the_regression():
     """On complete data, maximum likelihood is least squares; x1 and x2 correlate by 0.995."""
     world = load_scm("triangle_lin")
     df = world.sample(2000, 0)
-    fit = fit_linear(world.graph, torch.tensor(df.to_numpy()), torch.ones(2000, 3).bool())
+    fit = fitted(world.graph, torch.tensor(df.to_numpy()))
+    form = fit.model.mechanism(2).linear_form()
     design = np.column_stack([np.ones(2000), df.x1, df.x2])
     expected = np.linalg.lstsq(design, df.x3, rcond=None)[0]
-    np.testing.assert_allclose([fit.intercepts[2], *fit.weights[2]], expected, atol=1e-4)
+    found = [float(form.intercept), *form.weights.tolist()]
+    np.testing.assert_allclose(found, expected, atol=1e-4)
     assert fit.converged
 
 
@@ -110,13 +123,11 @@ def test_a_pair_never_seen_together_does_not_stop_at_zero_slopes():
     observed[:2000, 0] = False  # b and c
     observed[2000:, 1] = False  # a and c
     graph = CausalGraph.read("a -> b -> c")
-    fit = fit_linear(graph, torch.stack([a, b, c], 1), observed)
-    assert fit.weights[1][0] == pytest.approx(0.9, abs=0.06)
+    fit = fitted(graph, torch.stack([a, b, c], 1), observed)
+    assert float(fit.model.mechanism(1).linear_form().weights) == pytest.approx(0.9, abs=0.06)
 
 
 def test_a_deterministic_column_ends_at_the_smallest_scale():
     x = torch.randn(200, 1, generator=derive_generator(1))
-    fit = fit_linear(
-        CausalGraph.read("a -> b"), torch.cat([x, 2 * x], 1), torch.ones(200, 2).bool()
-    )
-    assert 0 < fit.scales[1] < 1e-3
+    fit = fitted(CausalGraph.read("a -> b"), torch.cat([x, 2 * x], 1))
+    assert 0 < float(fit.model.mechanism(1).linear_form().scale) < 1e-3

@@ -4,11 +4,13 @@ import pytest
 import torch
 
 from misscnf.data.domains import CONTINUOUS
+from misscnf.data.rows import MemoryRows
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.select.noise import noise_p_values
-from misscnf.fitting.solve.generalised_linear import fit_line
+from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.graph import CausalGraph
+from misscnf.model import Structure
 
 GRAPH = CausalGraph.read("a -> b; b -> c")
 
@@ -20,11 +22,14 @@ def p_values(noise, rows=1500, lost=0.3, seed=0):
     b = 0.7 * a + 0.7 * u
     values = torch.stack([a, b, b + noise(w, b)], 1)
     observed = torch.rand(values.shape, generator=g) >= lost
-    line = fit_line(GRAPH, [CONTINUOUS] * 3, values, observed).model
-    completions = Completions.draw(line, values, observed, 8, derive_generator(seed, "rows"))
+    line = fit_linear(Structure.of(GRAPH, [CONTINUOUS] * 3), MemoryRows(values, observed)).model
+    completions = Completions.draw(
+        line, MemoryRows(values, observed), 8, derive_generator(seed, "rows")
+    )
     return list(noise_p_values(line, completions).values())
 
 
+@pytest.mark.slow
 def test_normal_noise_raises_few_alarms():
     """Of 60 p-values of right fits, below 0.1 are six on average, and 14 or more with a chance of
     1.6e-3. In shorter tables there are more of them: 20 to 30 % with 1,500 rows."""
@@ -51,7 +56,9 @@ def test_odd_noise_is_noticed_at_its_node(noise):
 def test_a_node_that_no_row_says_anything_of_is_not_odd():
     values = torch.randn(50, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     observed = torch.ones_like(values, dtype=torch.bool)
-    line = fit_line(GRAPH, [CONTINUOUS] * 3, values, observed).model
+    line = fit_linear(Structure.of(GRAPH, [CONTINUOUS] * 3), MemoryRows(values, observed)).model
     observed[:, 2] = False
-    completions = Completions.draw(line, values, observed, 4, derive_generator(0, "rows"))
+    completions = Completions.draw(
+        line, MemoryRows(values, observed), 4, derive_generator(0, "rows")
+    )
     assert noise_p_values(line, completions)[2] == 1.0

@@ -4,6 +4,7 @@ import pytest
 import torch
 from scipy.stats import kstest
 
+from misscnf.data.rows import MemoryRows
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.solve.noise_spline import fit_noise_splines
@@ -47,13 +48,16 @@ def rows(model, count=2000, lost=0.0, seed=0, *, odd=True):
 
 
 def particles_of(model, values, observed, count=8):
-    return Completions.draw(model, values, observed, count, derive_generator(1, "particles"))
+    return Completions.draw(
+        model, MemoryRows(values, observed), count, derive_generator(1, "particles")
+    )
 
 
 def log_factor(model):
     return lambda node, own, parents: model.mechanism(node).log_prob(own, parents)[None]
 
 
+@pytest.mark.slow
 def test_what_is_left_of_odd_noise_is_normal():
     """The test of Kolmogorov and Smirnov on unseen rows; a false alarm in 1 of 1000."""
     model = chain()
@@ -65,6 +69,7 @@ def test_what_is_left_of_odd_noise_is_normal():
     assert after.pvalue > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [0.0, 0.4])
 def test_the_likelihood_rises_and_only_shapes_move(lost):
     model = chain()
@@ -78,6 +83,7 @@ def test_the_likelihood_rises_and_only_shapes_move(lost):
     assert moved == {"mechanisms.1.shape.bias"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [0.0, 0.4])
 def test_normal_noise_of_any_scale_is_left_alone(lost):
     """In units of its own scale the noise is N(0, 1): S(z) − z has a standard error of about 0.03
@@ -98,7 +104,9 @@ def test_a_row_of_weight_zero_has_no_say():
     strange = values.clone()
     strange[500:, 1] += 3.0
     strange = torch.where(observed, strange, completions.completed[0])
-    same = Completions.draw(other, strange, observed, 8, derive_generator(1, "particles"))
+    same = Completions.draw(
+        other, MemoryRows(strange, observed), 8, derive_generator(1, "particles")
+    )
     same.completed[:, :500] = completions.completed[:, :500]
     same.log_factor[:, :500] = completions.log_factor[:, :500]
     fit_noise_splines(other, same, 2.0 * half)

@@ -1,7 +1,5 @@
 """Replicates of fits: sandwiches against statsmodels, information against closed forms."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,14 +8,12 @@ import torch
 from oracles import gaussian_total
 
 from misscnf import MissCNF
+from misscnf.data.rows import MemoryRows
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.replicates import bootstrap_weights, replicate_fit
-from misscnf.fitting.select.forms import build_model
-from misscnf.fitting.settings import preset_settings
-from misscnf.fitting.solve.generalised_linear import fit_line
 from misscnf.fitting.solve.sandwich import measure_information, one_step_replicates
-from misscnf.fitting.train.ensemble import train_ensemble
+from misscnf.model import Structure
 
 
 def table(rows=400, seed=0, share=0.0):
@@ -39,10 +35,19 @@ def fitted(df, preset="linear", graph=GRAPH, **settings):
     return MissCNF(graph, preset, progress=False, settings=settings).fit(df)
 
 
-def particles_of(model, count=16):
+def places_of(model, start):
+    """Where the parameters whose names start so stand in the vector of all."""
+    names = [name for name, part in model.named_parameters() for _ in range(part.numel())]
+    return [i for i, name in enumerate(names) if name.startswith(start)]
+
+
+def completions_of(model, count=16):
     rows = model._table
     return Completions.draw(
-        model.model_, rows.values, rows.observed, count, derive_generator(0, "particles")
+        model.model_,
+        MemoryRows(rows.values, rows.observed),
+        count,
+        derive_generator(0, "particles"),
     )
 
 
@@ -53,8 +58,8 @@ def test_on_complete_rows_the_sandwich_is_that_of_statsmodels():
     wanted = (
         sm.OLS(values[:, 2], sm.add_constant(values[:, :2])).fit().get_robustcov_results("HC0")
     )
-    found = measure_information(model.model_, particles_of(model, 2))
-    places = [i for i, name in enumerate(found.names) if name.startswith("2/mechanism.mean")]
+    found = measure_information(model.model_, completions_of(model, 2))
+    places = places_of(model.model_, "mechanisms.2.mean")
     covariance = found.covariance()[places][:, places].numpy()
     np.testing.assert_allclose(covariance, wanted.cov_params(), rtol=1e-4, atol=1e-9)
 
@@ -66,8 +71,8 @@ def test_with_a_binary_outcome_too():
     values = model._table.values.numpy()
     features = (values[:, [1, 2]]).copy()
     wanted = sm.Logit(values[:, 3], sm.add_constant(features)).fit(disp=0, cov_type="HC0")
-    found = measure_information(model.model_, particles_of(model, 2))
-    places = [i for i, name in enumerate(found.names) if name.startswith("3/")]
+    found = measure_information(model.model_, completions_of(model, 2))
+    places = places_of(model.model_, "mechanisms.3.")
     covariance = found.covariance()[places][:, places].numpy()
     np.testing.assert_allclose(covariance, wanted.cov_params(), rtol=1e-3)
 
@@ -76,7 +81,7 @@ def test_with_holes_the_information_is_the_curvature_of_the_closed_form():
     """Louis' identity by 512 completions, against second differences of the exact likelihood."""
     model = fitted(table(share=0.35))
     rows, structural = model._table, model.model_
-    found = measure_information(structural, particles_of(model, 512))
+    found = measure_information(structural, completions_of(model, 512))
     parameters = [p for m in structural.mechanisms for p in m.parameters()]
 
     def gradient():
@@ -98,19 +103,20 @@ def test_with_holes_the_information_is_the_curvature_of_the_closed_form():
             curvature[place] = -(ends[0] - ends[1]) / 2e-4
             place += 1
     assert (found.matrix - curvature).abs().max() < 0.02 * curvature.abs().max()
-    lost = measure_information(fitted(table()).model_, particles_of(fitted(table()), 2)).matrix
+    lost = measure_information(fitted(table()).model_, completions_of(fitted(table()), 2)).matrix
     assert torch.trace(found.matrix) < 0.9 * torch.trace(lost)  # holes cost information
 
 
+@pytest.mark.slow
 def test_replicates_spread_as_the_sandwich_says():
     """400 replicates: a spread has a standard error of 3.5 %; 15 % is more than 4 of them."""
     model = fitted(table(share=0.35))
-    completions = particles_of(model, 64)
+    completions = completions_of(model, 64)
     weights = bootstrap_weights(400, len(completions), seed=3)
     models = one_step_replicates(model.model_, completions, weights)
     slopes = torch.stack([m.mechanism(2).mean.weight[0] for m in models])
     found = measure_information(model.model_, completions)
-    places = [i for i, name in enumerate(found.names) if name == "2/mechanism.mean.weight"]
+    places = places_of(model.model_, "mechanisms.2.mean.weight")
     wanted = found.covariance().diag().sqrt()[places]
     assert ((slopes.std(0) / wanted - 1).abs() < 0.15).all()
 
@@ -121,79 +127,25 @@ def test_what_the_table_says_nothing_of_stays_wide_and_finite():
     df.loc[:199, "b"], df.loc[200:, "c"] = np.nan, np.nan
     model = fitted(df)
     models = one_step_replicates(
-        model.model_, particles_of(model, 32), bootstrap_weights(50, len(df), seed=3)
+        model.model_, completions_of(model, 32), bootstrap_weights(50, len(df), seed=3)
     )
     slopes = torch.stack([m.mechanism(2).mean.weight[0] for m in models])
     assert slopes.isfinite().all()
 
 
-def starts(model, count, first=0):
-    """Networks that start as the line."""
-    rows = model._table
-    line = fit_line(model.graph_, rows.schema.domains, rows.values, rows.observed).model
-    found = []
-    for replicate in range(first, first + count):
-        start = build_model(model.graph_, rows.schema.domains, SETTINGS.shape, line)
-        start.initialise(derive_generator(0, "replicate", replicate))
-        found.append(start.double())
-    return found
-
-
-SETTINGS = preset_settings("auto", epochs=3)
-
-
-def train(completions, models, weights, held_out=40):
-    """Trains models and returns the parameters of each, as one vector."""
-    order = torch.arange(len(completions))
-    rows = order[held_out:], order[:held_out]
-    train_ensemble(models, completions, rows, weights, SETTINGS, seed=0)
-    return [torch.cat([p.flatten() for p in m.parameters()]).detach() for m in models]
-
-
-@pytest.fixture(scope="module")
-def curved():
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield fitted(table(share=0.3), "auto", epochs=2, compare_linear=False)
-    torch.set_default_dtype(before)
-
-
-def test_trained_together_or_alone_is_the_same(curved):
-    weights, completions = bootstrap_weights(3, 400, seed=1), particles_of(curved, 4)
-    together = train(completions, starts(curved, 3), weights)
-    alone = train(completions, starts(curved, 1, first=2), weights[2:])
-    assert torch.allclose(together[2], alone[0], atol=1e-8)
-    assert not torch.allclose(together[0], together[2], atol=1e-3)
-
-
-def test_rows_of_weight_zero_do_not_matter(curved):
-    weights, completions = bootstrap_weights(1, 400, seed=1), particles_of(curved, 4)
-    weights[:, 100:150] = 0.0
-    weights[:, 10:20] = 0.0  # held out
-    other = completions.completed.clone()
-    other[:, [*range(100, 150), *range(10, 20)]] += 3.0
-    altered = replace(completions, completed=other)
-    same = [train(cells, starts(curved, 1), weights)[0] for cells in (completions, altered)]
-    assert torch.allclose(*same, atol=1e-8)
-    weights[:, 100:150] = 1.0
-    felt = [train(cells, starts(curved, 1), weights)[0] for cells in (completions, altered)]
-    assert not torch.allclose(*felt, atol=1e-3)
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["linear", "auto"])
 def test_same_seed_same_replicates(preset):
     df = table(share=0.3)
     found = []
     for _ in range(2):
-        model = fitted(
-            df, preset, **({"epochs": 2, "compare_linear": False} if preset == "auto" else {})
-        )
+        networks = {"epochs": 2, "selection.compare": False} if preset == "auto" else {}
+        model = fitted(df, preset, **networks)
         rows = model._table
         models = replicate_fit(
             model.model_,
-            model.chosen_,
-            rows.schema.domains,
-            (rows.values, rows.observed),
+            Structure.of(model.graph_, rows.schema.domains),
+            MemoryRows(rows.values, rows.observed),
             model.settings_,
             seed=4,
             count=3,

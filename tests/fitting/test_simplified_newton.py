@@ -3,12 +3,14 @@
 import torch
 
 from misscnf.data.domains import CONTINUOUS
+from misscnf.data.rows import MemoryRows
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
-from misscnf.fitting.solve.generalised_linear import fit_line
+from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.sandwich import one_step_replicates
 from misscnf.fitting.solve.simplified_newton import _value_and_gradient, maximise_lines
 from misscnf.graph import CausalGraph
+from misscnf.model import Structure
 
 GRAPH = CausalGraph.read("a -> c; b -> c")
 
@@ -29,8 +31,10 @@ def weights(count, sets=3):
 def test_complete_rows_give_weighted_least_squares():
     values, observed = rows()
     w = weights(len(values))
-    line = fit_line(GRAPH, [CONTINUOUS] * 3, values, observed).model
-    completions = Completions.draw(line, values, observed, 2, derive_generator(0, "rows"))
+    line = fit_linear(Structure.of(GRAPH, [CONTINUOUS] * 3), MemoryRows(values, observed)).model
+    completions = Completions.draw(
+        line, MemoryRows(values, observed), 2, derive_generator(0, "rows")
+    )
     design = torch.cat([torch.ones(len(values), 1), values[:, :2]], 1)
     for found, mine in zip(maximise_lines(line, completions, w), w, strict=True):
         root = mine.sqrt()[:, None]
@@ -46,8 +50,10 @@ def test_complete_rows_give_weighted_least_squares():
 def test_with_holes_no_slope_is_left_and_one_step_is_beaten():
     values, observed = rows(lost=0.6)
     w = weights(len(values))
-    line = fit_line(GRAPH, [CONTINUOUS] * 3, values, observed).model
-    completions = Completions.draw(line, values, observed, 32, derive_generator(0, "rows"))
+    line = fit_linear(Structure.of(GRAPH, [CONTINUOUS] * 3), MemoryRows(values, observed)).model
+    completions = Completions.draw(
+        line, MemoryRows(values, observed), 32, derive_generator(0, "rows")
+    )
     once, _ = _value_and_gradient(one_step_replicates(line, completions, w), completions, w)
     start, slope_before = _value_and_gradient([line] * 3, completions, w)
     best, slope = _value_and_gradient(maximise_lines(line, completions, w), completions, w)

@@ -6,12 +6,15 @@ import pytest
 import torch
 from simulated import mcar_normal_table
 
-from misscnf.fitting.solve.linear import fit_linear
+from misscnf.data.domains import CONTINUOUS
+from misscnf.data.rows import MemoryRows
+from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.graph import CausalGraph
 from misscnf.identification import check
+from misscnf.identification.families import find_patterns
 from misscnf.identification.little import PatternMoments, em_moments, little_test
-from misscnf.identification.logistic import fit_logistic, holm, likelihood_ratio_test
-from misscnf.identification.patterns import find_patterns
+from misscnf.identification.loss import fit_logistic, holm, likelihood_ratio_test
+from misscnf.model import Structure
 
 HOLE = float("nan")
 
@@ -19,6 +22,7 @@ HOLE = float("nan")
 # Little's test
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "columns", "tables", "most"), [(500, 4, 200, 20), (150, 6, 80, 12)]
 )
@@ -62,10 +66,12 @@ def test_em_finds_the_moments_that_maximise_the_likelihood():
     assert converged
     graph = CausalGraph.read("a -> b; a -> c; b -> c")
     filled = torch.from_numpy(np.nan_to_num(values))
-    fit = fit_linear(graph, filled, torch.from_numpy(~np.isnan(values)))
-    assert mean[0] == pytest.approx(fit.intercepts[0], abs=1e-4)
-    assert covariance[0, 0] == pytest.approx(fit.scales[0] ** 2, abs=1e-4)
-    assert covariance[0, 1] / covariance[0, 0] == pytest.approx(fit.weights[1][0], abs=1e-4)
+    rows = MemoryRows(filled, torch.from_numpy(~np.isnan(values)))
+    fit = fit_linear(Structure.of(graph, [CONTINUOUS] * 3), rows)
+    first, second, _ = fit.model.requires_grad_(requires_grad=False).linear_forms()
+    assert mean[0] == pytest.approx(float(first.intercept), abs=1e-4)
+    assert covariance[0, 0] == pytest.approx(float(first.scale) ** 2, abs=1e-4)
+    assert covariance[0, 1] / covariance[0, 0] == pytest.approx(float(second.weights), abs=1e-4)
 
 
 # Logistic regression
@@ -88,6 +94,7 @@ def test_logistic_regression_survives_separation():
     assert fit.weights[0] > 10.0
 
 
+@pytest.mark.slow
 def test_the_likelihood_ratio_test_keeps_its_level():
     # 400 tests at 5 %: a count outside 6 to 36 has a chance below 1 in 1000.
     rng = np.random.default_rng(0)
@@ -121,6 +128,7 @@ def test_holes_are_explained_by_the_column_they_hang_on():
     assert "not lost completely at random" in report.summary()
 
 
+@pytest.mark.slow
 def test_holes_at_random_are_rarely_explained():
     # 40 tables, Holm at 5 % each: more than 8 with an explanation have a chance below 1 in 1000.
     explained = 0
@@ -170,6 +178,7 @@ def test_an_edge_that_is_left_out_is_told():
     assert check(table, "a -> b; b -> c; a -> c").contradictions == ()
 
 
+@pytest.mark.slow
 def test_the_true_graph_is_not_contradicted():
     # 20 tables, Holm at 0.1 % each: one false contradiction has a chance below 2 in 100.
     told = 0

@@ -17,7 +17,7 @@ from simulated import (
 )
 
 from misscnf.identification import check
-from misscnf.identification.chance import fewest_rows, lower_bound, luck, upper_bound
+from misscnf.identification.scan import fewest_rows, lower_bound, luck, upper_bound
 
 HOLE = float("nan")
 FAMILIES = {"chain": ["x1", "x2"], "fork": ["x1", "x2", "x3"]}
@@ -51,6 +51,7 @@ def test_luck_counts_the_empty_runs_that_chance_makes():
 # The positivity suite of the paper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("scm", WORLDS)
 def test_violated_names_the_families_and_the_cut(scm, seed):
@@ -78,6 +79,7 @@ def test_holds_flags_nothing(scm, seed):
 # False regions and power
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strength", [None, 2.0])
 def test_random_tables_have_few_false_regions(strength):
     # 20 of the 100 tables of the benchmark, where no region is false; 600 other tables had 300
@@ -89,6 +91,7 @@ def test_random_tables_have_few_false_regions(strength):
     assert false <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_region_with_a_twentieth_of_5000_rows_is_found(shape):
     # Found in 100 of 100 tables by the benchmark: below 12 of 15 has a chance below 1 in 1000.
@@ -99,6 +102,7 @@ def test_a_region_with_a_twentieth_of_5000_rows_is_found(shape):
     assert found >= 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["tail", "bystander"])
 def test_a_region_is_found_though_its_column_has_holes(shape):
     # As above; the rows that show the column speak for it.

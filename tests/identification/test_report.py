@@ -11,6 +11,8 @@ from simulated import table_with_a_region
 from misscnf.errors import InputError
 from misscnf.graph import CausalGraph
 from misscnf.identification import check, uncovered_families, warning_sentence
+from misscnf.identification.settings import CheckSettings
+from misscnf.options import from_dict
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FIGURE_2 = "x1 -> x3; x2 -> x3; x2 -> x4; x3 -> x5"
@@ -259,3 +261,27 @@ def test_bad_input_gets_one_sentence(arguments, words):
 def test_bad_rules_get_one_sentence(option):
     with pytest.raises(InputError, match="is a share between 0 and 1"):
         check(TABLE, "a -> b", **option)
+
+
+def test_settings_are_changed_by_name_and_kept_in_the_report():
+    rows = 400
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, rows))
+    table = pd.DataFrame({"a": a, "b": b, "c": a + 0.35 * b + rng.normal(size=rows)})
+    graph = "a -> c; b"
+    strict = check(table, graph, settings={"independences.level": 1e-12})
+    loose = check(table, graph, settings={"independences.level": 0.05})
+    assert (len(strict.contradictions), len(loose.contradictions)) == (0, 1)
+    assert loose.to_dict()["settings"]["independences"]["level"] == 0.05
+    assert from_dict(CheckSettings, loose.to_dict()["settings"]) == loose.settings
+    with pytest.raises(InputError, match=r"nearest are .*independences\.level"):
+        check(table, graph, settings={"independence.level": 0.05})
+    with pytest.raises(InputError, match="chance is a share between 0 and 1"):
+        check(table, graph, settings={"regions.chance": 3})
+
+
+def test_short_arguments_are_settings():
+    short = check(TABLE, "a -> b", chance=0.1, share=0.3).settings
+    assert (short.regions.chance, short.regions.share) == (0.1, 0.3)
+    with pytest.raises(InputError, match="a number"):
+        check(TABLE, "a -> b", settings={"regions.chance": "low"})

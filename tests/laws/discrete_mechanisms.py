@@ -3,7 +3,8 @@
 import torch
 from mechanisms import randomised
 
-from misscnf.data.domains import CONTINUOUS, Domain
+from misscnf.data import domains as kinds
+from misscnf.data.domains import CONTINUOUS
 from misscnf.mechanisms import Categorical, Count, Ordinal
 
 DISCRETE = {
@@ -28,11 +29,11 @@ DISCRETE = {
 }
 """Name → constructor from the domains of the parents."""
 
-BINARY = Domain("binary", 2, location=0.4, scale=0.49)
-ORDINAL = Domain("ordinal", 4, location=1.3, scale=1.1)
-CATEGORICAL = Domain("categorical", 3)
-COUNT = Domain("count", location=2.0, scale=1.8, has_zero=True)
-POSITIVE_COUNT = Domain("count", location=4.0, scale=2.0)
+BINARY = kinds.Binary(location=0.4, scale=0.49)
+ORDINAL = kinds.Ordinal(location=1.3, scale=1.1, levels=4)
+CATEGORICAL = kinds.Categorical(3)
+COUNT = kinds.Count(location=2.0, scale=1.8, has_zero=True)
+POSITIVE_COUNT = kinds.Count(location=4.0, scale=2.0)
 
 PARENTS = {
     "no parents": (),
@@ -45,7 +46,7 @@ def values_of(domain, shape, generator):
     """Values that a node of a domain may have: N(0, 1.5²), or any level, or a count below 9."""
     if not domain.discrete:
         return 1.5 * torch.randn(shape, generator=generator)
-    low, high = (0, domain.levels) if domain.levels else (0 if domain.has_zero else 1, 9)
+    low, high = (0, domain.states) if domain.states else (0 if domain.has_zero else 1, 9)
     return torch.randint(low, high, shape, generator=generator).double()
 
 

@@ -3,7 +3,8 @@
 import torch
 
 from misscnf.data.scales import Unit
-from misscnf.mechanisms import Affine, Curve, Gaussian, Rescaled, Spline
+from misscnf.mechanisms import Affine, Gaussian, Rescaled, Spline
+from misscnf.mechanisms.curve import Curve
 from misscnf.model import StructuralModel
 
 

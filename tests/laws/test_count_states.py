@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from misscnf.data.domains import Domain
+from misscnf.data import domains
 from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Plan
 from misscnf.inference.likelihood import observed_log_prob
@@ -15,7 +15,7 @@ from misscnf.model import StructuralModel
 def test_a_count_gets_as_many_states_as_its_evidence_wants(seen):
     # A Poisson count of mean one; x tells that it was seen + 2, beyond any cut of its prior.
     count = Count(0, dispersed=False)
-    child = Gaussian([Domain("count")])
+    child = Gaussian([domains.Count()])
     child.set_line(-2.0, [1.0], 0.3)
     graph = CausalGraph.read("n -> x")
     model = StructuralModel(graph, [count, child]).requires_grad_(requires_grad=False)

@@ -81,8 +81,8 @@ def test_the_support_holds_the_mass_and_no_more(mechanism, parents):
     support, table = mechanism.support(parents, TAIL), log_table(mechanism, parents).exp()
     assert support.shape == parents.shape[:-1]
     assert not support.dtype.is_floating_point
-    if mechanism.domain.levels is not None:
-        assert (support == mechanism.domain.levels).all()
+    if mechanism.domain.states is not None:
+        assert (support == mechanism.domain.states).all()
         return
     place = torch.arange(table.shape[1])
     rounding = 2e-14
@@ -124,8 +124,8 @@ VALUES_OF_NONE = [-1.0, 0.5, 1e-9, -math.inf, math.inf, math.nan]
 
 def test_what_is_no_value_has_probability_zero(mechanism, parents):
     wrong = list(VALUES_OF_NONE)
-    if mechanism.domain.levels is not None:
-        wrong += [mechanism.domain.levels, 1e9]
+    if mechanism.domain.states is not None:
+        wrong += [mechanism.domain.states, 1e9]
     x = torch.tensor(wrong).expand(ROWS, -1)
     log_prob = mechanism.requires_grad_().log_prob(x, parents[:, None, :])
     assert (log_prob == -math.inf).all()
@@ -146,8 +146,8 @@ def far(parents, domains):
 @pytest.mark.parametrize("reach", ["near", "far"])
 def test_generate_inverts_abduct_exactly(mechanism, parents, domains, reach):
     parents = parents if reach == "near" else far(parents, domains)
-    values = torch.arange(float(mechanism.domain.levels or 25))
-    if mechanism.domain.levels is None:  # far beyond the support, and where the bulk is
+    values = torch.arange(float(mechanism.domain.states or 25))
+    if mechanism.domain.states is None:  # far beyond the support, and where the bulk is
         bulk = mechanism.generate(torch.linspace(-4.0, 4.0, 9), parents[:, None, :])
         values = torch.cat([2.0 * values.expand(ROWS, -1), bulk.expand(ROWS, -1)], 1)
     x = values.expand(ROWS, -1)[..., None].expand(-1, -1, 8)
@@ -198,7 +198,7 @@ def test_values_never_fall_with_the_noise(mechanism, parents, verb):
     assert x.isfinite().all()
     assert (x.diff(dim=1) >= 0).all()
     assert (x[:, 0] == 0).all()
-    top = mechanism.domain.levels
+    top = mechanism.domain.states
     assert (x[:, -1] == top - 1).all() if top else (x[:, -1] > x[:, -3]).all()
 
 
@@ -212,7 +212,7 @@ def test_abduct_says_that_it_needs_a_generator(mechanism, parents):
 
 def test_gradients_are_finite_and_reach_every_parameter(mechanism, parents):
     mechanism.requires_grad_()
-    values = torch.arange(mechanism.domain.levels or 12).double()
+    values = torch.arange(mechanism.domain.states or 12).double()
     pa = parents[:, None, :].clone().requires_grad_()
     # Values weigh differently: the scores of all levels would cancel where they are as likely.
     (mechanism.log_prob(values, pa) * (1.0 + values)).sum().backward()
@@ -228,7 +228,7 @@ def test_gradients_are_finite_at_extreme_logits(mechanism, parents, bias):
     first = mechanism.others if isinstance(mechanism, Categorical) else mechanism.location
     with torch.no_grad():
         first.bias.fill_(bias)
-    values = torch.arange(mechanism.domain.levels or 12).double()
+    values = torch.arange(mechanism.domain.states or 12).double()
     log_prob = mechanism.log_prob(values, parents[:, None, :])
     assert log_prob.isfinite().all()
     log_prob.sum().backward()
@@ -258,7 +258,7 @@ def test_a_level_that_is_hardly_ever_seen_has_its_probability_and_its_gradient(s
 
 @pytest.mark.parametrize("verb", ["log_prob", "abduct", "draw"])
 def test_parents_of_a_row_are_shared_by_its_draws(mechanism, parents, verb):
-    x = torch.arange(5).expand(ROWS, 5) % (mechanism.domain.levels or 5) * 1.0
+    x = torch.arange(5).expand(ROWS, 5) % (mechanism.domain.states or 5) * 1.0
     more = (generator(7),) if verb == "abduct" else ()
     shared = getattr(mechanism, verb)(x, parents[:, None, :], *more)
     more = (generator(7),) if verb == "abduct" else ()
@@ -277,14 +277,14 @@ def test_noise_of_a_row_is_carried_along_with_its_shared_parents(mechanism, pare
 
 def test_evidence_of_a_row_is_shared_by_its_drawn_parents(mechanism, domains):
     drawn_parents = parents_of(domains, ROWS * 5, generator(9)).reshape(ROWS, 5, -1)
-    own = torch.arange(ROWS)[:, None] % (mechanism.domain.levels or 9) * 1.0
+    own = torch.arange(ROWS)[:, None] % (mechanism.domain.states or 9) * 1.0
     each = mechanism.log_prob(own.expand(-1, 5), drawn_parents)
     shared = mechanism.log_prob(own, drawn_parents).expand(-1, 5)
     torch.testing.assert_close(shared, each, rtol=1e-13, atol=1e-13)
 
 
 def test_single_precision_serves(mechanism, parents):
-    values = torch.arange(mechanism.domain.levels or 12).double().expand(ROWS, -1)
+    values = torch.arange(mechanism.domain.states or 12).double().expand(ROWS, -1)
     exact, pa = mechanism.log_prob(values, parents[:, None, :]), parents[:, None, :].float()
     single = mechanism.float()
     found = single.log_prob(values.float(), pa)
@@ -303,7 +303,7 @@ def test_a_spec_survives_json_and_rebuilds_the_mechanism(mechanism, parents):
     again.load_state_dict(mechanism.state_dict())
     assert again.spec() == mechanism.spec()
     assert again.domain == mechanism.domain
-    x = torch.arange(ROWS) % (mechanism.domain.levels or 9) * 1.0
+    x = torch.arange(ROWS) % (mechanism.domain.states or 9) * 1.0
     for verb in ("log_prob", "abduct"):
         more = (generator(7),) if verb == "abduct" else ()
         first = getattr(mechanism, verb)(x, parents, *more)
@@ -332,7 +332,7 @@ def test_a_network_starts_as_the_line_it_is_given(name, domains, parents):
     line, network = random_discrete(line_name, domains), DISCRETE[name](domains)
     network.initialise(generator(5))
     network.start_from(line)
-    x = torch.arange(ROWS) % (network.domain.levels or 9) * 1.0
+    x = torch.arange(ROWS) % (network.domain.states or 9) * 1.0
     if network.spec().get("spacing_hidden") is not None:
         return  # its spacings are bounded, those of the line are not
     torch.testing.assert_close(network.log_prob(x, parents), line.log_prob(x, parents))

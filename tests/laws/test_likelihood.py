@@ -12,16 +12,15 @@ from scipy import stats
 
 from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Plan
-from misscnf.inference.integrals import Effort
-from misscnf.inference.integrals import integral as integrals
-from misscnf.inference.likelihood import ALGORITHM_1, EVALUATION, free_log_prob, observed_log_prob
+from misscnf.inference.integrals import ALGORITHM_1, Effort, Efforts
+from misscnf.inference.likelihood import free_log_prob, observed_log_prob
 from misscnf.mechanisms import Affine, Gaussian, Spline
 from misscnf.model import StructuralModel
 
 DIAMOND = CausalGraph.read("a -> b; a -> c; b -> d; c -> d")
 KITE = CausalGraph.read("a -> b; a -> c; b -> c; c -> d")
 FIVE = CausalGraph.read("a -> b; a -> c; b -> d; c -> d; d -> e; c -> e")
-DRAWN = replace(EVALUATION, closed_form=False)
+DRAWN = replace(Efforts.evaluation, closed_form=False)
 
 CURVED = {
     "network mean": {"make": lambda p: Gaussian(p, (8,)), "size": 1.5, "spread": 0.5},
@@ -120,16 +119,18 @@ def test_a_clamp_is_exact_in_the_mutilated_model():
 # Drawn, against exact values
 
 
-@pytest.mark.parametrize("budget", [integrals.BUDGET, 2**11], ids=["at once", "in pieces"])
-def test_draws_agree_with_the_dense_gaussian_on_every_pattern(budget, monkeypatch):
-    monkeypatch.setattr(integrals, "BUDGET", budget)
+@pytest.mark.slow
+@pytest.mark.parametrize("cells", [DRAWN.cells_at_once, 2**11], ids=["at once", "in pieces"])
+def test_draws_agree_with_the_dense_gaussian_on_every_pattern(cells):
+    effort = replace(DRAWN, cells_at_once=cells)
     model = random_model(FIVE, MECHANISMS["gaussian"], seed=1)
     values, observed = every_pattern_of(model, 8)
-    found = observed_log_prob(model, values, Plan.make(FIVE, observed), generator(2), DRAWN)
+    found = observed_log_prob(model, values, Plan.make(FIVE, observed), generator(2), effort)
     exact = [gaussian_log_prob(model, x, o) for x, o in zip(values, observed, strict=True)]
     assert_within_stated_error(found, torch.stack(exact))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", [DIAMOND, KITE], ids=["diamond", "kite"])
 @pytest.mark.parametrize("kind", CURVED)
 def test_curved_models_agree_with_a_grid_on_every_pattern(kind, graph):
@@ -149,6 +150,7 @@ def test_the_grid_agrees_with_the_dense_gaussian():
         torch.testing.assert_close(grid_log_prob(model, x, observed), exact, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_sharp_evidence_on_one_hidden_cause():
     graph = CausalGraph.from_edges([("h", f"c{i}") for i in range(8)])
     model = linear(graph, [[]] + [[1.0]] * 8, [1.0] + [0.2] * 8)
@@ -160,6 +162,7 @@ def test_sharp_evidence_on_one_hidden_cause():
     assert_within_stated_error(found, exact)
 
 
+@pytest.mark.slow
 def test_sharp_evidence_on_two_hidden_causes():
     edges = [(h, f"c{i}") for i in range(6) for h in ("h", "k")]
     graph = CausalGraph.from_edges(edges, ["h", "k"])
@@ -225,7 +228,7 @@ def absolute_value(scale):
 # What is exact without draws, and what never matters
 
 
-@pytest.mark.parametrize("effort", [EVALUATION, ALGORITHM_1, Effort(draws=1, adapt=False)])
+@pytest.mark.parametrize("effort", [Efforts.evaluation, ALGORITHM_1, Effort(draws=1, adapt=False)])
 @pytest.mark.parametrize("kind", CURVED)
 def test_complete_rows_are_exact_and_empty_ones_are_zero(kind, effort):
     model = random_model(DIAMOND, seed=1, **CURVED[kind])
@@ -258,6 +261,7 @@ def test_free_factors_are_those_with_nothing_hidden():
         torch.testing.assert_close(total, model.log_factors(x)[free].sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CURVED)
 def test_values_in_the_holes_change_nothing(kind):
     model = random_model(KITE, seed=1, **CURVED[kind])
@@ -283,11 +287,12 @@ def test_barren_nodes_change_nothing():
     assert torch.equal(small.log_prob, large.log_prob)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CURVED)
 def test_the_marginal_density_of_a_column_integrates_to_one(kind):
     model = random_model(KITE, seed=1, **CURVED[kind])
     sample = model.generate(torch.randn(10_000, 4, generator=generator()))
-    effort = replace(EVALUATION, limit=256)  # the tails need not be exact, only said
+    effort = replace(Efforts.evaluation, limit=256)  # the tails need not be exact, only said
     for node in range(4):
         low, high = sample[:, node].min().item(), sample[:, node].max().item()
         x = torch.linspace(1.3 * low - 0.3 * high, 1.3 * high - 0.3 * low, 201)
@@ -321,6 +326,7 @@ def informative_row(holes, scale):
     return model, x, observed, grid_log_prob(model, x, observed, GRID[int((~observed).sum())])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.5, 5.0], ids=["much evidence", "little evidence"])
 @pytest.mark.parametrize("holes", HOLES)
 @pytest.mark.parametrize("effort", FEW)
@@ -339,6 +345,7 @@ def test_the_mean_of_the_logarithm_is_below(holes):
     assert exact - found.mean() > 4.0 * found.std() / math.sqrt(TIMES)
 
 
+@pytest.mark.slow
 def test_the_paper_s_estimator_has_the_law_of_algorithm_1_as_printed():
     graph = CausalGraph.read("a -> b; b -> c; c -> d; d -> e")
     model = random_model(graph, seed=2, **CURVED["network mean"])

@@ -80,6 +80,7 @@ def test_the_gradient_is_that_of_the_exact_integral(text, within):
     assert_same_gradient(model, values, observed, effort, within)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["a chain of numbers and kinds", "confounded"])
 def test_the_gradient_of_two_completions_is_unbiased(case):
     model = mixed_model(MIXED[case], (8,)).requires_grad_()

@@ -22,9 +22,8 @@ from scipy import stats
 
 from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Plan
-from misscnf.inference.integrals import Effort, states
-from misscnf.inference.integrals import enumeration as joint
-from misscnf.inference.likelihood import EVALUATION, observed_log_prob
+from misscnf.inference.integrals import Effort, Efforts
+from misscnf.inference.likelihood import observed_log_prob
 from misscnf.inference.posterior import draw_completions
 from misscnf.mechanisms import Gaussian, GumbelMax, Ordinal
 from misscnf.model import StructuralModel
@@ -34,7 +33,7 @@ GRID_ERROR = 1e-8
 SHAPES = {"lines": (), "networks": (8,)}
 
 
-def evaluate(model, values, observed, seed=2, effort=EVALUATION, **plan):
+def evaluate(model, values, observed, seed=2, effort=Efforts.evaluation, **plan):
     return observed_log_prob(
         model, values, Plan.make(model.graph, observed, **plan), generator(seed), effort
     )
@@ -80,6 +79,7 @@ def test_discrete_models_are_exact_on_every_pattern(case, shape, joint):
     assert_exact(found, references(reference, values, observed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("case", MIXED)
 def test_mixed_models_agree_with_tables_on_every_pattern(case, shape):
@@ -91,16 +91,18 @@ def test_mixed_models_agree_with_tables_on_every_pattern(case, shape):
 
 
 @pytest.mark.parametrize("text", [DISCRETE_ONLY["diamond"], MIXED["a count above all"]])
-def test_sums_in_pieces_are_the_sums_at_once(text, monkeypatch):
+def test_sums_in_pieces_are_the_sums_at_once(text):
     model = mixed_model(text)
     values, observed = every_pattern(model, Reference(model), 2)
     whole = evaluate(model, values, observed)
-    monkeypatch.setattr(joint, "BUDGET", 2**8)
-    pieces = evaluate(model, values, observed)
+    pieces = evaluate(
+        model, values, observed, effort=replace(Efforts.evaluation, cells_at_once=2**8)
+    )
     error = (whole.standard_error**2 + pieces.standard_error**2).sqrt()
     assert ((pieces.log_prob - whole.log_prob).abs() <= 4.0 * error + 1e-12).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("case", MIXED)
 def test_rare_rows_agree_with_tables_too(case, shape):
@@ -150,6 +152,7 @@ CLAMPED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", CLAMPED)
 def test_a_clamp_below_hidden_causes_is_the_mutilated_model(name, shape):
@@ -180,6 +183,7 @@ def test_a_clamp_on_a_discrete_model_is_exact():
 # Mixtures of Gaussians
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -204,7 +208,7 @@ def test_linear_models_with_kinds_above_numbers_are_exact_mixtures(text):
 def test_too_many_states_are_drawn():
     names = [f"l{i}" for i in range(6)]
     model = mixed_model("; ".join(f"{name} -> x" for name in names))
-    assert states.MOST_STATES < 6**6
+    assert Efforts.evaluation.enumeration.most_states < 6**6
     every = torch.cartesian_prod(*[torch.arange(6.0)] * 6)
     log_prior = model.log_factors(torch.cat([every, torch.zeros(len(every), 1)], 1))[:, :6].sum(1)
     x = torch.linspace(-2.0, 2.0, 5)
@@ -224,7 +228,8 @@ def test_a_count_with_too_many_values_is_drawn():
             line = part.mean if isinstance(part, Gaussian) else part.location
             line.weight[:, 0].mul_(2e-3)
     every = torch.arange(60_000.0)
-    assert model.mechanism(0).support(torch.zeros(1, 0), 1e-12) > states.MOST_STATES
+    most = Efforts.evaluation.enumeration.most_states
+    assert model.mechanism(0).support(torch.zeros(1, 0), 1e-12) > most
     b, x = model.graph.index("b"), model.graph.index("x")
     values = torch.zeros(6, 3)
     values[:, x], values[:, b] = torch.linspace(-1.0, 3.0, 6), torch.arange(6.0) % 2
@@ -250,7 +255,7 @@ def test_a_dozen_hidden_counts_are_drawn():
 def test_too_many_integrals_are_drawn():
     text = "; ".join(f"l{i} -> x1" for i in range(4)) + "; x1 -> x2"
     model = mixed_model(text)
-    assert joint.MOST_INTEGRALS < 6**4
+    assert Efforts.evaluation.enumeration.most_integrals < 6**4
     rows, every = torch.zeros(6**4, 6), torch.cartesian_prod(*[torch.arange(6.0)] * 4)
     rows[:, :4] = every
     log_prior = model.log_factors(rows)[:, :4].sum(1)
@@ -341,6 +346,7 @@ IMPOSSIBLE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", IMPOSSIBLE)
 def test_what_cannot_be_has_density_zero_and_is_never_nan(case):
     text, seen = IMPOSSIBLE[case]
@@ -354,7 +360,7 @@ def test_what_cannot_be_has_density_zero_and_is_never_nan(case):
     assert found.log_prob[1:].isfinite().all()
     assert (found.standard_error[1:] < 0.01).all()
     assert not found.effective_draws.isnan().any()
-    for effort in (Effort(), replace(EVALUATION, closed_form=False)):
+    for effort in (Effort(), replace(Efforts.evaluation, closed_form=False)):
         again = evaluate(model, values, observed, effort=effort).log_prob
         assert again[0] == -math.inf
         torch.testing.assert_close(again[1:], found.log_prob[1:], rtol=0.0, atol=0.3)
@@ -368,6 +374,7 @@ def test_evidence_that_contradicts_itself_has_density_zero():
     assert found.log_prob[0] == -math.inf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["confounded", "a count below a number"])
 def test_barren_columns_and_values_in_the_holes_change_nothing(case):
     model = mixed_model(MIXED[case], (8,))

@@ -1,6 +1,7 @@
 """Draws of what is hidden in mixed rows, against tables of all states, and counterfactuals."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -16,8 +17,7 @@ from mixed_models import (
 from scipy import stats
 
 from misscnf.inference.elimination import Plan
-from misscnf.inference.integrals import Effort, integrate, states
-from misscnf.inference.integrals import enumeration as joint
+from misscnf.inference.integrals import Effort, Efforts, EnumerationRules, integrate
 from misscnf.inference.posterior import draw_completions
 
 DRAWS = 2000
@@ -61,13 +61,15 @@ def assert_follows(reference, x, observed, node, drawn):
         assert stats.chisquare(seen.numpy(), expected.numpy()).pvalue > RATE, (node, observed)
 
 
-def assert_completions_follow(model, reference, x, patterns, seed, clamped=()):
+def assert_completions_follow(
+    model, reference, x, patterns, seed, clamped=(), effort=Efforts.imputation
+):
     """One row many times, under some patterns: each unobserved node follows its posterior."""
     for observed in patterns:
         lost = (~observed).nonzero()[:, 0].tolist()
         values = torch.where(observed, x, 0.0).expand(DRAWS // 4, -1)
         plan = Plan.make(model.graph, observed.expand(DRAWS // 4, -1), clamped=clamped)
-        drawn = draw_completions(model, values, plan, 4, generator(seed)).flatten(0, 1)
+        drawn = draw_completions(model, values, plan, 4, generator(seed), effort).flatten(0, 1)
         assert (drawn[:, observed] == x[observed]).all()
         for node in lost:
             assert_follows(reference, x, observed, node, drawn[:, node])
@@ -78,6 +80,7 @@ def some_patterns(d, count, seed):
     return every[torch.randperm(len(every), generator=generator(seed))[:count]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", DISCRETE_ONLY)
 def test_completions_of_discrete_rows_follow_the_posterior(case):
     model = mixed_model(DISCRETE_ONLY[case], (8,))
@@ -86,6 +89,7 @@ def test_completions_of_discrete_rows_follow_the_posterior(case):
     assert_completions_follow(model, reference, x, some_patterns(5, 6, 1), seed=6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(), (8,)], ids=["lines", "networks"])
 @pytest.mark.parametrize("case", MIXED)
 def test_completions_of_mixed_rows_follow_the_posterior(case, shape):
@@ -95,14 +99,14 @@ def test_completions_of_mixed_rows_follow_the_posterior(case, shape):
     assert_completions_follow(model, reference, x, some_patterns(4, 4, 2), seed=7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["chain", "two counts"])
-def test_completions_by_draws_follow_the_posterior_too(case, monkeypatch):
-    monkeypatch.setattr(joint, "MOST_STATES", 1)
-    monkeypatch.setattr(states, "MOST_STATES", 1)
+def test_completions_by_draws_follow_the_posterior_too(case):
+    effort = replace(Efforts.imputation, enumeration=EnumerationRules(most_states=1))
     model = mixed_model(DISCRETE_ONLY[case], (8,))
     reference = Reference(model)
     x = snapped_row(model, reference, 5)
-    assert_completions_follow(model, reference, x, some_patterns(5, 4, 3), seed=8)
+    assert_completions_follow(model, reference, x, some_patterns(5, 4, 3), seed=8, effort=effort)
 
 
 @pytest.mark.parametrize(
@@ -153,11 +157,12 @@ EVEN = {
     "discrete": (DISCRETE_ONLY["two counts"], ()),
     "closed form": ("k -> x1; b -> x1; x1 -> x2; k -> x3; x3 -> x2", ()),
     "quadrature": (MIXED["a chain of numbers and kinds"], (8,)),
-    "guided": (MIXED["confounded"], (8,)),
+    "importance sampling": (MIXED["confounded"], (8,)),
     "a count above": (MIXED["a count above all"], (8,)),
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [2, 5, 16])
 @pytest.mark.parametrize("case", EVEN)
 def test_even_draws_average_right(case, draws):

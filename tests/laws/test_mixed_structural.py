@@ -9,32 +9,33 @@ from mechanisms import randomised
 from mixed_models import DISCRETE_ONLY, MIXED, generator, mixed_model, rows_of
 from scipy import stats
 
-from misscnf.data.domains import CONTINUOUS, Domain
+from misscnf.data import domains as kinds
+from misscnf.data.domains import CONTINUOUS
 from misscnf.mechanisms import Categorical, Count, Encoding, Gaussian, Ordinal
 
 ROWS = 200
 FINITE = [
-    Domain("binary", 2, location=0.3, scale=0.4),
-    Domain("ordinal", 2, location=0.3, scale=0.4),
-    Domain("ordinal", 3, location=1.2, scale=0.7),
-    Domain("ordinal", 7, location=3.0, scale=2.0),
-    Domain("categorical", 2),
-    Domain("categorical", 6),
+    kinds.Binary(location=0.3, scale=0.4),
+    kinds.Ordinal(location=0.3, scale=0.4, levels=2),
+    kinds.Ordinal(location=1.2, scale=0.7, levels=3),
+    kinds.Ordinal(location=3.0, scale=2.0, levels=7),
+    kinds.Categorical(2),
+    kinds.Categorical(6),
 ]
 EVERY = [FINITE[0], CONTINUOUS, ORDINAL, CATEGORICAL, COUNT, POSITIVE_COUNT]
 
 # Parents
 
 
-@pytest.mark.parametrize("domain", FINITE, ids=lambda d: f"{d.kind} of {d.levels}")
+@pytest.mark.parametrize("domain", FINITE, ids=lambda d: f"{d.kind} of {d.states}")
 def test_a_line_can_be_every_function_of_a_finite_parent(domain):
     encoding = Encoding([domain])
-    features = encoding(torch.arange(float(domain.levels))[:, None])
+    features = encoding(torch.arange(float(domain.states))[:, None])
     assert (
-        features.shape == (domain.levels, encoding.features) == (domain.levels, domain.levels - 1)
+        features.shape == (domain.states, encoding.features) == (domain.states, domain.states - 1)
     )
-    design = torch.cat([torch.ones(domain.levels, 1), features], 1)
-    assert torch.linalg.matrix_rank(design) == domain.levels
+    design = torch.cat([torch.ones(domain.states, 1), features], 1)
+    assert torch.linalg.matrix_rank(design) == domain.states
     assert torch.linalg.cond(design) < 50.0
 
 
@@ -78,7 +79,7 @@ def model(request):
 
 
 def test_noise_has_one_number_a_node_and_one_a_category(model):
-    sizes = [m.domain.levels if m.domain.kind == "categorical" else 1 for m in model.mechanisms]
+    sizes = [m.domain.states if m.domain.kind == "categorical" else 1 for m in model.mechanisms]
     assert model.noise_width == sum(sizes)
     x = rows_of(model, 20, 1)
     assert x.shape == (20, len(model.graph))

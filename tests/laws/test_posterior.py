@@ -11,8 +11,8 @@ from scipy import stats
 
 from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Plan
-from misscnf.inference.integrals import Effort
-from misscnf.inference.posterior import draw_completions, draw_hidden, sampling_effort
+from misscnf.inference.integrals import Effort, Efforts
+from misscnf.inference.posterior import draw_completions, draw_hidden
 from misscnf.mechanisms import Gaussian
 from misscnf.model import StructuralModel
 
@@ -57,6 +57,7 @@ CALIBRATED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CALIBRATED)
 def test_hidden_values_rank_uniformly_among_their_imputations(case):
     model, always = CALIBRATED[case]()
@@ -73,6 +74,7 @@ def test_hidden_values_rank_uniformly_among_their_imputations(case):
         assert_uniform(rank[~observed[:, node], node])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("effort", ["closed form", "drawn"])
 def test_draws_of_a_linear_model_follow_the_exact_conditional(effort):
     model = random_model(FIVE, MECHANISMS["gaussian"], seed=1)
@@ -80,11 +82,12 @@ def test_draws_of_a_linear_model_follow_the_exact_conditional(effort):
     observed = torch.tensor([name in "bde" for name in FIVE.nodes])
     x = model.generate(torch.randn(rows, 5, generator=generator(1)))
     plan = Plan.make(FIVE, observed.expand(rows, 5))
-    how = replace(sampling_effort(1), closed_form=effort == "closed form")
+    how = replace(Efforts.imputation, closed_form=effort == "closed form")
     drawn = draw_hidden(model, torch.where(observed, x, 0.0), plan, 1, how, generator(2))
     assert_standard_normal(residuals(model, x, drawn, observed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seen", ["ace", "a", "e", "cd"])
 def test_completions_of_a_linear_model_follow_the_exact_conditional(seen):
     model = random_model(FIVE, MECHANISMS["gaussian"], seed=1)
@@ -113,6 +116,7 @@ def assert_standard_normal(z):
     assert ((z.T @ z / n - torch.eye(m)).abs() < 4.5 * error).all()
 
 
+@pytest.mark.slow
 def test_draws_under_a_clamp_follow_the_mutilated_model():
     # a → c → e with a → b: given b and do(c), e follows c alone, and a only what b says.
     graph = CausalGraph.read("a -> b; a -> c; c -> e; a -> e")

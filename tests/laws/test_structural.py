@@ -87,6 +87,7 @@ def test_an_intervention_moves_only_itself_and_its_descendants(model, noise):
                 assert torch.equal(after[:, i], before[:, i])
 
 
+@pytest.mark.slow
 def test_a_counterfactual_moves_only_itself_and_its_descendants(model, noise):
     factual = model.generate(noise)
     for nodes in subsets():
@@ -98,6 +99,7 @@ def test_a_counterfactual_moves_only_itself_and_its_descendants(model, noise):
         torch.testing.assert_close(other, model.generate(noise, clamps), rtol=1e-9, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_intervening_on_what_was_observed_changes_nothing(model, noise):
     factual = model.generate(noise)
     for nodes in subsets():

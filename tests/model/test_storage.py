@@ -8,14 +8,14 @@ import pytest
 
 from misscnf import MissCNF, ModelFileError
 from misscnf.errors import InputError
-from misscnf.fitting import Shape
+from misscnf.mechanisms import Shape
 
 SHAPES = {
     "linear": ("linear", {}),
-    "network": ("auto", {"epochs": 2, "shape": Shape(hidden=(8,)), "compare_linear": False}),
+    "network": ("auto", {"epochs": 2, "shape": Shape(hidden=(8,)), "selection.compare": False}),
     "spline": (
         "auto",
-        {"epochs": 2, "shape": Shape("spline", (8,), (8,)), "compare_linear": False},
+        {"epochs": 2, "shape": Shape("spline", (8,), (8,)), "selection.compare": False},
     ),
     "paper": ("paper", {"epochs": 2}),
 }
@@ -90,7 +90,7 @@ DAMAGE = {
     "foreign JSON": (lambda f: (f / "model.json").write_text("{}"), "not a misscnf model"),
     "a list": (lambda f: (f / "model.json").write_text("[1]"), "not a misscnf model"),
     "not JSON": (lambda f: (f / "model.json").write_bytes(b"\x80\x04."), "as JSON"),
-    "newer version": (lambda f: _edit(f, lambda c: c.update(version=99)), "version 99"),
+    "newer version": (lambda f: _edit(f, lambda c: c.update(version=99)), "format 99"),
 }
 
 

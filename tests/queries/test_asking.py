@@ -55,6 +55,7 @@ def interacting(model):
     return other
 
 
+@pytest.mark.slow
 def test_a_group_is_decided_before_any_intervention(interacting):
     """E[(age − 40) / 10] in all, above 50, and among those who take t by themselves."""
     sample = interacting.sample(100_000, seed=3)
@@ -128,6 +129,7 @@ def test_a_curve_is_its_effects(model):
     assert curve.estimate[1] == 0.0
 
 
+@pytest.mark.slow
 def test_a_curve_of_risks(model):
     curve = model.curve("ward", "t", [0, 1], event="B")
     assert curve["mean"].between(0, 1).all()
@@ -142,6 +144,7 @@ def test_a_curve_of_risks(model):
         model.curve("y", "t", [])
 
 
+@pytest.mark.slow
 def test_intervals_of_every_measure(model):
     effect = model.effect("z", **EFFECT, interval=0.95)
     assert effect.level == 0.95
@@ -166,6 +169,7 @@ def test_a_higher_level_is_wider_and_the_estimate_stays(model):
     assert wide.interval[0] < narrow.interval[0] < narrow.interval[1] < wide.interval[1]
 
 
+@pytest.mark.slow
 def test_replicates_are_made_once(model, monkeypatch):
     import misscnf.queries.asking as home
 
@@ -181,6 +185,7 @@ def test_replicates_are_made_once(model, monkeypatch):
     assert len(calls) == 2
 
 
+@pytest.mark.slow
 def test_a_loaded_model_asks_for_its_table(model, tmp_path):
     model.save(tmp_path / "m")
     loaded = MissCNF.load(tmp_path / "m")
@@ -201,6 +206,7 @@ def test_few_replicates_are_refused(model):
         model.effect("y", **EFFECT, interval=0.95, replicates=4)
 
 
+@pytest.mark.slow
 def test_on_complete_rows_the_interval_is_that_of_a_robust_regression():
     """The spread of 400 replicates has a standard error of 3.5 %; 15 % is more than 4 of them."""
     rng = np.random.default_rng(0)
@@ -216,6 +222,7 @@ def test_on_complete_rows_the_interval_is_that_of_a_robust_regression():
     assert (upper - lower) > 1.3 * np.ptp(sm.OLS(df.y, design).fit().conf_int().loc["a"])
 
 
+@pytest.mark.slow
 def test_proper_imputations_differ_by_what_the_fit_does_not_know_too():
     """The mean of a column of which half is lost at random: 100 rows, so its law is uncertain.
 

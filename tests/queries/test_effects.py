@@ -42,6 +42,7 @@ def test_a_binary_outcome_has_risks_by_counting():
     assert effect.probabilities.level.tolist() == ["no", "yes"]
 
 
+@pytest.mark.slow
 def test_the_errors_of_ratios_are_their_spread_over_repetitions():
     """2000 repetitions give a spread within 1.6 % (one standard error); 8 % is 5 of these."""
     found = [contrast(CURED, DO, VERSUS, arms(seed=k)) for k in range(2000)]
@@ -123,7 +124,7 @@ def test_an_effect_says_its_scale_and_its_arms():
     assert "risk difference of 'yes'" in text
     assert "odds ratio" in text
     shifted = str(contrast(CURED, {"dose": lambda dose: dose}, VERSUS, arms()))
-    assert "dose = …" in shifted
+    assert "dose = f(dose)" in shifted
 
 
 def test_events_that_are_no_levels_are_refused():

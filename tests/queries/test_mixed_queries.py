@@ -73,6 +73,7 @@ def model(df):
 # Cells and dtypes
 
 
+@pytest.mark.slow
 def test_impute_returns_labels_and_dtypes_and_leaves_observed_cells_alone(model, df):
     found = model.impute(df, draws=2)
     assert found.dtypes.to_dict() == df.dtypes.to_dict()
@@ -119,6 +120,7 @@ DTYPES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DTYPES)
 def test_every_dtype_goes_through_fit_impute_sample_and_counterfactual(name):
     cells = pd.Series(DTYPES[name])
@@ -231,6 +233,7 @@ def test_a_counterfactual_is_repeatable_and_follows_its_seed(model, df):
     assert not first.equals(model.counterfactual(**ask, seed=2))
 
 
+@pytest.mark.slow
 def test_a_risk_difference_is_that_of_samples(model):
     """20,000 rows an arm: within 5 standard errors of the difference of shares."""
     effect = model.effect("cured", do={"stage": "III"}, versus={"stage": "I"}, draws=20_000)
@@ -339,6 +342,7 @@ def test_what_the_model_rules_out_is_said_with_its_node():
 # The front door
 
 
+@pytest.mark.slow
 def test_an_unseen_level_is_an_error_or_a_hole(model, df, caplog):
     rows = df.head(3).astype({"ward": object})
     rows.loc[1, "ward"] = "Z"
@@ -354,6 +358,7 @@ def test_an_unseen_level_is_an_error_or_a_hole(model, df, caplog):
         MissCNF(GRAPH, unseen="drop").fit(df)
 
 
+@pytest.mark.slow
 def test_kinds_are_kept_logged_and_never_printed(df, caplog, capsys):
     with caplog.at_level(logging.INFO, "misscnf"):
         model = MissCNF(GRAPH, preset="linear").fit(df)
@@ -372,6 +377,7 @@ def test_kinds_are_kept_logged_and_never_printed(df, caplog, capsys):
     }
 
 
+@pytest.mark.slow
 def test_a_loaded_model_has_labels_dtypes_and_kinds(model, df, tmp_path):
     model.save(tmp_path)
     loaded = MissCNF.load(tmp_path)

@@ -7,6 +7,7 @@ from scipy import stats
 
 from misscnf import MissCNF
 from misscnf.report.model_checks import _ranks, integrals, noise_checks, overimpute
+from misscnf.report.settings import FitChecks
 
 GRAPH = "a -> b; a -> c; b -> c; k -> c; a -> g"
 
@@ -38,8 +39,10 @@ def right():
 
 def test_a_right_model_is_left_in_peace(right):
     _, model, rows = right
-    assert [check.node for check in noise_checks(model, rows, 0) if not check.ok] == []
-    found = overimpute(model, rows, 0)
+    assert [
+        check.node for check in noise_checks(model, rows, FitChecks(), 0) if not check.ok
+    ] == []
+    found = overimpute(model, rows, FitChecks(), 0)
     assert found.ok
     assert found.within(0.5) == pytest.approx(0.5, abs=0.06)
     assert found.within(0.9) == pytest.approx(0.9, abs=0.04)
@@ -47,7 +50,7 @@ def test_a_right_model_is_left_in_peace(right):
 
 def test_noise_has_mean_zero_and_spread_one_for_every_kind(right):
     _, model, rows = right
-    for check in noise_checks(model, rows, 0):
+    for check in noise_checks(model, rows, FitChecks(), 0):
         assert abs(check.noise.mean()) < 0.15, check.node
         assert check.noise.std() == pytest.approx(1.0, abs=0.12), check.node
         assert (np.diff(check.noise) >= 0).all()
@@ -55,14 +58,14 @@ def test_noise_has_mean_zero_and_spread_one_for_every_kind(right):
 
 def test_skewed_noise_is_found_in_its_column():
     model, rows = fit(table(lambda rng, c, a: 2.0 * rng.exponential(size=len(a))))
-    wrong = [check for check in noise_checks(model, rows, 0) if not check.ok]
+    wrong = [check for check in noise_checks(model, rows, FitChecks(), 0) if not check.ok]
     assert [check.node for check in wrong] == ["c"]
     assert wrong[0].p_value < 0.01
 
 
 def test_noise_that_goes_with_a_parent_names_it():
     model, rows = fit(table(lambda rng, c, a: c * np.exp(0.8 * a)))
-    (check,) = [check for check in noise_checks(model, rows, 0) if not check.ok]
+    (check,) = [check for check in noise_checks(model, rows, FitChecks(), 0) if not check.ok]
     assert (check.node, check.parent) == ("c", "a")
     assert check.parent_p_value < 0.01
 
@@ -70,7 +73,7 @@ def test_noise_that_goes_with_a_parent_names_it():
 def test_a_model_that_is_too_sure_of_a_column_is_found(right):
     frame, model, _ = right
     spread = frame.assign(c=3.0 * frame["c"])
-    found = overimpute(model, model._read(spread), 0)
+    found = overimpute(model, model._read(spread), FitChecks(), 0)
     assert "c" in found.columns.loc[~found.columns["ok"], "column"].tolist()
     assert found.within(0.9) < 0.85
 
@@ -86,15 +89,16 @@ def test_ranks_of_levels_are_uniform_too():
 
 def test_too_few_rows_are_not_overimputed(right):
     frame, model, _ = right
-    assert overimpute(model, model._read(frame.head(10)), 0) is None
+    assert overimpute(model, model._read(frame.head(10)), FitChecks(), 0) is None
 
 
 def test_integrals_tell_exact_rows_from_drawn_ones(right):
     frame, model, _ = right
     quality = model.log_prob(frame, quality=True)
     finite = quality["effective_draws"][np.isfinite(quality["effective_draws"])]
-    found = integrals(model, frame, 0)
+    found = integrals(model, model._read(frame), FitChecks(), 0)
     assert found.exact == len(frame) - len(finite)
     assert found.smallest == (finite.min() if len(finite) else np.inf)
     assert found.score == pytest.approx(quality["log_prob"].mean())
-    assert integrals(model, frame.dropna(), 0).exact == len(frame.dropna())
+    whole = model._read(frame.dropna())
+    assert integrals(model, whole, FitChecks(), 0).exact == len(whole)

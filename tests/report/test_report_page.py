@@ -4,6 +4,8 @@ import html
 import re
 import subprocess
 import sys
+from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,10 +13,11 @@ import pytest
 from small_tables import EVIL, MONEY
 
 import misscnf
+import misscnf.data.table as table_home
 from misscnf import InputError, MissCNF
 from misscnf.report import write_report
-from misscnf.report.asking import open_question
-from misscnf.report.groups import forest_lines
+from misscnf.report.effects import Question, forest_lines, open_question
+from misscnf.report.settings import EffectRules
 
 SECTIONS = [
     "trust",
@@ -36,6 +39,7 @@ def anchors(page):
 # ----------------------------------------------------------------------------------- the answer
 
 
+@pytest.mark.slow
 def test_the_sections_come_in_the_order_of_a_reader(answered):
     assert anchors(answered) == SECTIONS
     assert answered.text.index("If everybody had") < answered.text.index("How far to trust it")
@@ -55,8 +59,8 @@ def test_the_answer_is_the_models(answered):
 def test_effects_in_groups_are_the_models(mixed):
     model, df = mixed
     table = model._read(df)
-    question = open_question(model, table, df, ("t", "stage"), None, None, 0)
-    found = {(line.heading, line.label): line.answer for line in forest_lines(question, table)}
+    question = open_question(Question(model, table, "t", "stage", None, EffectRules()))
+    found = {(line.heading, line.label): line.answer for line in forest_lines(question)}
     asked = {"event": question.event, "draws": 5_000}
     for (heading, label), where in {
         ("", "those with t = 1"): {"treated": True},
@@ -79,12 +83,14 @@ def test_the_forest_has_all_groups_with_their_intervals(answered):
     assert f"{EVIL} above" in forest
 
 
+@pytest.mark.slow
 def test_groups_that_a_line_cannot_tell_apart_are_no_finding(answered, by_ward):
     sentence = "That is an assumption, not a finding"
     assert sentence in answered.text
     assert sentence not in by_ward.text
 
 
+@pytest.mark.slow
 def test_a_continuous_treatment_is_compared_between_quartiles_and_along_a_curve(with_a_gap):
     low, high = with_a_gap.df["b"].quantile([0.25, 0.75])
     asked = re.search(r"If everybody had b = ([\d.]+) rather than (.[\d.]+),", with_a_gap.text)
@@ -179,21 +185,23 @@ def test_a_linear_fit_says_why_there_is_no_curve(answered):
     assert "There is no training curve" in answered.text
 
 
+@pytest.mark.slow
 def test_a_trained_fit_has_its_curve_and_its_comparison(make_page):
     rng = np.random.default_rng(0)
     a = rng.normal(size=300)
     b = np.sin(2 * a) + 0.3 * rng.normal(size=300)
     df = pd.DataFrame({"a": a, "b": b, "c": b + rng.normal(size=300)})
-    settings = {"epochs": 20, "curves": False}
+    settings = {"epochs": 20, "selection.curves": False}
     model = MissCNF("a -> b; b -> c", settings=settings, progress=False).fit(df)
     assert "b" in model.networks_
     page = make_page(model, df, "trained")
     (curve,) = page.alts("Training curve")
     assert f"held-out rows from {model.history_['validation'].iloc[0]:.3f}" in curve
-    assert f"Networks gain {model.comparison_['gain']:.3f} ±" in page.text
+    assert f"Networks gain {model.comparison_['elpd_difference']:.3f} ±" in page.text
     assert "Networks for b" in page.text
 
 
+@pytest.mark.slow
 def test_curves_are_named(make_page):
     rng = np.random.default_rng(0)
     a = rng.normal(size=300)
@@ -280,6 +288,7 @@ def test_the_page_needs_nothing_else(answered, by_ward):
         assert "@import" not in style
 
 
+@pytest.mark.slow
 def test_the_same_model_table_and_seed_give_the_same_bytes(make_page, gap, unasked, tmp_path):
     model, df = gap
     model.save(tmp_path / "model")
@@ -291,3 +300,42 @@ def test_the_same_model_table_and_seed_give_the_same_bytes(make_page, gap, unask
 def test_matplotlib_waits_until_a_page_is_written():
     code = "import misscnf.cli.report, sys; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.slow
+def test_the_table_is_read_once_and_digested_once(mixed, tmp_path, monkeypatch):
+    model, df = mixed
+    counts = Counter()
+
+    def counted(name, real):
+        def call(*args, **kwargs):
+            counts[name] += 1
+            return real(*args, **kwargs)
+
+        return call
+
+    monkeypatch.setattr(table_home, "read_table", counted("read", table_home.read_table))
+    monkeypatch.setattr(table_home, "_encode", counted("encoded", table_home._encode))
+    monkeypatch.setattr(table_home, "choose_columns", counted("kinds", table_home.choose_columns))
+    digests = counted("digest", table_home.hashlib.sha256)
+    monkeypatch.setattr(table_home, "hashlib", SimpleNamespace(sha256=digests))
+    settings = {"effects.draws": 200, "effects.draws_of_parts": 200}
+    write_report(
+        model, df, tmp_path / "r.html", effect=("t", "y"), replicates=5, settings=settings
+    )
+    assert counts == {"read": 1, "encoded": 1, "digest": 1}
+
+
+@pytest.mark.slow
+def test_settings_of_the_page_are_changed_by_name_and_told(mixed, tmp_path):
+    model, df = mixed
+    path = tmp_path / "r.html"
+    settings = {"checks.noise_rows": 60, "identification.regions.share": 0.05}
+    write_report(model, df, path, interval=None, settings=settings)
+    text = html.unescape(path.read_text(encoding="utf-8"))
+    assert "in 60 rows" in text
+    assert f'"report.html", settings={settings!r})' in text
+    for name, value in settings.items():
+        assert f'<th scope="row">report.{name}</th><td>{value}</td>' in text
+    with pytest.raises(InputError, match=r"no setting 'noise_row'.*checks\.noise_rows"):
+        write_report(model, df, path, settings={"noise_row": 3})

@@ -6,11 +6,11 @@ import pytest
 from misscnf.data.codecs import Levels
 from misscnf.data.table import IncompleteTable
 from misscnf.queries.effects import Effect
-from misscnf.report.answer import tell
-from misscnf.report.asking import contrasts, dose_grid
-from misscnf.report.digits import label, plural, rounded, signed, significant, whole
+from misscnf.report.effects import Question, contrasts, dose_grid
 from misscnf.report.model_checks import Integrals
+from misscnf.report.settings import EffectRules
 from misscnf.report.verdicts import integral_sentence
+from misscnf.report.words import label, plural, rounded, signed, significant, tell, whole
 
 MINUS_TWO = "\N{MINUS SIGN}2"
 
@@ -90,11 +90,11 @@ def test_a_risk_is_in_percentage_points_with_its_ratios():
     assert told.ratios == "Risk ratio 1.39 (1.10 to 1.70), odds ratio 1.68."
 
 
-def read(values, kinds=None):
+def ask(values, kinds=None):
     table = IncompleteTable.read(
         pd.DataFrame({"t": values, "u": range(len(values))}), ("t", "u"), kinds=kinds
     )
-    return table.schema.columns[0], table
+    return Question(None, table, "t", "u", None, EffectRules())
 
 
 @pytest.mark.parametrize(
@@ -109,17 +109,18 @@ def read(values, kinds=None):
     ],
 )
 def test_what_is_compared_depends_on_the_kind_of_treatment(values, kind, pairs):
-    column, table = read(values, {"t": kind})
-    assert contrasts(column, table) == pairs
-    doses = dose_grid(column, table)
+    question = ask(values, {"t": kind})
+    column = question.column("t")
+    assert contrasts(question) == pairs
+    doses = dose_grid(question)
     assert bool(doses) == (kind in ("ordinal", "continuous", "count"))
     assert not isinstance(column, Levels) or doses in ([], list(column.levels))
 
 
 def test_few_effective_draws_are_a_warning():
-    fine = Integrals(100, 60, 0, 45.0, 80.0, 0, 0.1, -3.0)
-    few = Integrals(100, 60, 0, 12.0, 80.0, 3, 0.4, -3.0)
-    lost = Integrals(100, 60, 2, 45.0, 80.0, 0, 0.1, -3.0)
+    fine = Integrals(100, 60, 0, 45.0, 80.0, 30.0, 0, 0.1, -3.0)
+    few = Integrals(100, 60, 0, 12.0, 80.0, 30.0, 3, 0.4, -3.0)
+    lost = Integrals(100, 60, 2, 45.0, 80.0, 30.0, 0, 0.1, -3.0)
     assert (fine.ok, few.ok, lost.ok) == (True, False, False)
     assert "40 rows of 100 were averaged by draws" in integral_sentence(fine)
     assert "3 rows had fewer than 30, which is few" in integral_sentence(few)

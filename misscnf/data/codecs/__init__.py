@@ -1,7 +1,7 @@
 """The codecs of columns, one kind a file: between the user's cells and the model's numbers.
 
-To add a kind, add a file with a `Column`, one line to `CODECS`, one to `domains.KINDS`, its
-rule to `kinds`, and one line to the table in `tests/data/test_codecs.py`.
+To add a kind, write a `Column`, a `domains.Domain` and a `mechanisms.Mechanism` that name it in
+their class lines, in a file or two: `tests/laws/test_worked_example.py` does so for shares.
 """
 
 from misscnf.data.codecs.base import Column
@@ -11,11 +11,5 @@ from misscnf.data.codecs.levels import Levels
 
 __all__ = ["Column", "Continuous", "Levels", "Count", "CODECS", "refuse_constant"]
 
-CODECS: dict[str, type[Column]] = {
-    "continuous": Continuous,
-    "binary": Levels,
-    "ordinal": Levels,
-    "categorical": Levels,
-    "count": Count,
-}
+CODECS = Column.by_kind
 """Kind → its codec."""

@@ -13,27 +13,44 @@ as `raw` where discrete.
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 
+from misscnf.data.cells import Dtype, dtype_from_dict, dtype_to_dict
 from misscnf.data.domains import Domain
-from misscnf.data.dtypes import Dtype
 from misscnf.data.scales import Unit
 
 __all__ = ["Column"]
 
 
 class Column(ABC):
-    """The codec of one column. Subclasses are frozen dataclasses."""
+    """The codec of one column. Subclasses are frozen dataclasses.
+
+    A subclass names the kinds that it serves in the class line. One for a kind of its own also
+    brings `learn_numbers`.
+    """
+
+    by_kind: ClassVar[dict[str, type[Column]]] = {}
+    """Every codec, by the kinds that it serves."""
+
+    def __init_subclass__(cls, kinds: tuple[str, ...] = ()) -> None:
+        super().__init_subclass__()
+        Column.by_kind.update(dict.fromkeys(kinds, cls))
 
     name: str
     """The node."""
     dtype: Dtype
     """The dtype in which drawn cells come back."""
+
+    @classmethod
+    def learn_numbers(cls, name: str, cells: np.ndarray, dtype: Dtype) -> Column:
+        """Learns from the observed numbers of a column, and the dtype that they had."""
+        raise TypeError(f"{cls.__name__} is not learned from numbers alone")
 
     @property
     @abstractmethod
@@ -82,17 +99,17 @@ class Column(ABC):
     def possible(self, raw: np.ndarray) -> np.ndarray:
         """Whether each raw number can have a probability above zero, True in holes (N,)."""
 
-    @abstractmethod
     def encode(self, raw: np.ndarray) -> np.ndarray:
         """From raw numbers to the model's values (...)."""
+        return np.asarray(raw)
 
-    @abstractmethod
     def decode(self, values: np.ndarray) -> np.ndarray:
         """From the model's values to raw numbers (...)."""
+        return np.asarray(values)
 
-    @abstractmethod
     def log_slope(self, raw: np.ndarray) -> np.ndarray:
         """log|dz/dx| at raw numbers (...), to be added to the model's log-density."""
+        return np.zeros_like(raw)
 
     @abstractmethod
     def series(
@@ -106,19 +123,21 @@ class Column(ABC):
             exact: Whether a number is given as it is where a whole-number dtype would round it.
         """
 
-    @abstractmethod
     def natural(self, values: np.ndarray) -> pd.Series:
         """The model's values (N,) as a function that intervenes on the column sees them."""
+        return self.series(values)
 
     @abstractmethod
     def output_dtype(self, cells: pd.Series) -> Dtype:
         """The dtype in which these cells come back: theirs, if it can hold all values."""
 
-    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
+        return {"kind": self.shown_kind, **vars(self), "dtype": dtype_to_dict(self.dtype)}
 
     @classmethod
-    @abstractmethod
-    def from_dict(cls, entry: Mapping[str, Any]) -> Column:
+    def from_dict(cls, entry: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`."""
+        names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+        values = {name: entry[name] for name in names}
+        return cls(**{**values, "dtype": dtype_from_dict(entry["dtype"])})

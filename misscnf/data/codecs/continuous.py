@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 
-from misscnf.data.cells import read_numbers
-from misscnf.data.codecs.base import Column
-from misscnf.data.domains import CONTINUOUS, Domain
-from misscnf.data.dtypes import (
+from misscnf.data.cells import (
     FLOAT,
     Dtype,
     can_hold_numbers,
@@ -27,7 +24,10 @@ from misscnf.data.dtypes import (
     dtype_to_dict,
     is_whole,
     number_series,
+    read_numbers,
 )
+from misscnf.data.codecs.base import Column
+from misscnf.data.domains import CONTINUOUS
 from misscnf.data.scales import Unit
 from misscnf.errors import InputError
 
@@ -35,12 +35,14 @@ __all__ = ["Continuous", "refuse_constant"]
 
 
 @dataclass(frozen=True)
-class Continuous(Column):
+class Continuous(Column, kinds=("continuous",)):
     """The codec of a continuous column."""
 
     name: str
     scaling: Unit
     dtype: Dtype = FLOAT
+
+    domain = CONTINUOUS
 
     @classmethod
     def learn(
@@ -63,7 +65,7 @@ class Continuous(Column):
                 f"and the scale positive (values too large to average in float64 need larger "
                 f"units)."
             )
-        unit = Unit(location, scale, link.link, link.low, link.high)
+        unit = replace(link, location=location, scale=scale)
         return cls(name, unit, dtype if can_hold_numbers(dtype) else FLOAT)
 
     @property
@@ -72,17 +74,11 @@ class Continuous(Column):
         return self.scaling
 
     @property
-    def domain(self) -> Domain:
-        """A standardised number."""
-        return CONTINUOUS
-
-    @property
     def shown_kind(self) -> str:
         """The kind, by the name that `kinds=` has for it."""
-        if self.unit.link == "logit":
-            standard = (self.unit.low, self.unit.high) == (0.0, 1.0)
-            return "proportion" if standard else "bounded"
-        return "continuous" if self.unit.affine else "positive"
+        if self.unit.link != "logit":
+            return "continuous" if self.unit.affine else "positive"
+        return "proportion" if (self.unit.low, self.unit.high) == (0.0, 1.0) else "bounded"
 
     @property
     def request(self) -> str | dict[str, Any]:

@@ -5,26 +5,16 @@ A negative or fractional number has probability zero.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from misscnf.data.cells import read_numbers
+from misscnf.data import domains
+from misscnf.data.cells import FLOAT, OBJECT, Dtype, can_hold_numbers, number_series, read_numbers
 from misscnf.data.codecs.base import Column
 from misscnf.data.codecs.continuous import refuse_constant
 from misscnf.data.domains import Domain
-from misscnf.data.dtypes import (
-    FLOAT,
-    OBJECT,
-    Dtype,
-    can_hold_numbers,
-    dtype_from_dict,
-    dtype_to_dict,
-    number_series,
-)
 
 __all__ = ["Count", "is_count"]
 
@@ -36,7 +26,7 @@ def is_count(raw: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Count(Column):
+class Count(Column, kinds=("count",)):
     """The codec of a column of counts."""
 
     name: str
@@ -48,8 +38,12 @@ class Count(Column):
     """Whether zero was seen, and something above it."""
     dtype: Dtype = FLOAT
 
+    shown_kind = request = "count"
+    shown_levels = ""
+    expected = "a whole number of at least 0"
+
     @classmethod
-    def learn(cls, name: str, cells: np.ndarray, dtype: Dtype = FLOAT) -> Count:
+    def learn_numbers(cls, name: str, cells: np.ndarray, dtype: Dtype = FLOAT) -> Count:
         """Learns from the observed counts."""
         refuse_constant(name, cells)
         dtype = dtype if can_hold_numbers(dtype) else FLOAT
@@ -58,27 +52,7 @@ class Count(Column):
     @property
     def domain(self) -> Domain:
         """A count."""
-        return Domain("count", None, self.location, self.scale, self.has_zero)
-
-    @property
-    def shown_kind(self) -> str:
-        """The kind."""
-        return "count"
-
-    @property
-    def request(self) -> str:
-        """The kind."""
-        return "count"
-
-    @property
-    def shown_levels(self) -> str:
-        """None: a count has no largest value."""
-        return ""
-
-    @property
-    def expected(self) -> str:
-        """What a cell must be."""
-        return "a whole number of at least 0"
+        return domains.Count(self.location, self.scale, self.has_zero)
 
     def read(self, cells: pd.Series, *, unseen: str = "error") -> np.ndarray:
         """Reads cells as numbers (N,), NaN in the holes."""
@@ -93,18 +67,6 @@ class Count(Column):
         """Whether each number is a count."""
         return is_count(raw) | np.isnan(raw)
 
-    def encode(self, raw: np.ndarray) -> np.ndarray:
-        """A count is itself."""
-        return np.asarray(raw)
-
-    def decode(self, values: np.ndarray) -> np.ndarray:
-        """A count is itself."""
-        return np.asarray(values)
-
-    def log_slope(self, raw: np.ndarray) -> np.ndarray:
-        """Zero: probabilities have no units."""
-        return np.zeros_like(raw)
-
     def series(
         self, values: np.ndarray, dtype: Dtype | None = None, *, exact: bool = False
     ) -> pd.Series:
@@ -114,32 +76,6 @@ class Count(Column):
             return pd.Series(values.astype(np.int64).tolist(), dtype=object, name=self.name)
         return number_series(values, dtype, self.name, low=-1.0, high=np.inf)
 
-    def natural(self, values: np.ndarray) -> pd.Series:
-        """The counts in the user's dtype."""
-        return self.series(values)
-
     def output_dtype(self, cells: pd.Series) -> Dtype:
         """The dtype of the cells, if it can hold numbers."""
         return cells.dtype if can_hold_numbers(cells.dtype) and cells.notna().any() else self.dtype
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return {
-            "kind": "count",
-            "name": self.name,
-            "location": self.location,
-            "scale": self.scale,
-            "has_zero": self.has_zero,
-            "dtype": dtype_to_dict(self.dtype),
-        }
-
-    @classmethod
-    def from_dict(cls, entry: Mapping[str, Any]) -> Count:
-        """The inverse of `to_dict`."""
-        return cls(
-            str(entry["name"]),
-            float(entry["location"]),
-            float(entry["scale"]),
-            bool(entry["has_zero"]),
-            dtype_from_dict(entry["dtype"]),
-        )

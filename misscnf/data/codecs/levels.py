@@ -9,25 +9,27 @@ numbers are one level however they are stored: 1, 1.0 and True.
 from __future__ import annotations
 
 import logging
-import reprlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
-from misscnf.data.cells import Label, listed, plain, row_label
-from misscnf.data.codecs.base import Column
-from misscnf.data.domains import Domain
-from misscnf.data.dtypes import (
+from misscnf.data import domains
+from misscnf.data.cells import (
     OBJECT,
     Dtype,
+    Label,
     can_hold_labels,
-    dtype_from_dict,
-    dtype_to_dict,
+    listed,
+    plain,
+    quoted,
     restorable,
+    row_label,
 )
+from misscnf.data.codecs.base import Column
+from misscnf.data.domains import Domain
 from misscnf.errors import InputError
 
 __all__ = ["Levels"]
@@ -39,7 +41,7 @@ logger = logging.getLogger("misscnf")
 
 
 @dataclass(frozen=True)
-class Levels(Column):
+class Levels(Column, kinds=("binary", "ordinal", "categorical")):
     """The codec of a binary, ordinal or categorical column."""
 
     name: str
@@ -65,12 +67,16 @@ class Levels(Column):
             return column
         codes = column.read(cells)
         codes = codes[~np.isnan(codes)]
-        return cls(name, kind, tuple(levels), float(codes.mean()), float(codes.std()), dtype)
+        return replace(column, location=float(codes.mean()), scale=float(codes.std()))
 
     @property
     def domain(self) -> Domain:
         """A code."""
-        return Domain(self.kind, len(self.levels), self.location, self.scale)
+        if self.kind == "categorical":
+            return domains.Categorical(len(self.levels))
+        if self.kind == "binary":
+            return domains.Binary(self.location, self.scale)
+        return domains.Ordinal(self.location, self.scale, len(self.levels))
 
     @property
     def shown_kind(self) -> str:
@@ -103,15 +109,12 @@ class Levels(Column):
             if unseen != "missing":
                 row = int(unknown.argmax())
                 raise InputError(
-                    f"column {self.name!r} has {reprlib.repr(_shown(cells.iloc[row]))} in the row "
-                    f"labelled {row_label(cells.index, row)}, which was not seen at fit; expected "
+                    f"column {self.name!r} has {quoted(cells.iloc[row])} in the row labelled "
+                    f"{row_label(cells.index, row)}, which was not seen at fit; expected "
                     f"{self.expected}, or MissCNF(..., unseen='missing') to make it a hole."
                 )
-            logger.warning(
-                "Column %r: %d cells with levels unseen at fit are taken as missing.",
-                self.name,
-                int(unknown.sum()),
-            )
+            unseen_text = "Column %r: %d cells with levels unseen at fit are taken as missing."
+            logger.warning(unseen_text, self.name, int(unknown.sum()))
         return np.where(unknown, np.nan, codes)
 
     def parse(self, cells: pd.Series) -> np.ndarray:
@@ -121,33 +124,20 @@ class Levels(Column):
 
     def _codes(self, cells: pd.Series) -> np.ndarray:
         """Returns the code of each cell (N,), NaN in a hole and −1 for what is no level."""
-        known = {level: float(code) for code, level in enumerate(self.levels)}
+        known: dict[Label | None, float] = {level: code for code, level in enumerate(self.levels)}
         codes = np.full(len(cells), np.nan)
         there = cells.notna().to_numpy()
         seen = cells[there]
         if seen.dtype == object:  # which may hold what cannot be compared, such as lists
-            codes[there] = [known.get(plain(cell), -1.0) for cell in seen]  # type: ignore[arg-type]
+            codes[there] = [known.get(plain(cell), -1.0) for cell in seen]
         elif len(seen):
             places, distinct = pd.factorize(seen)
-            found = [known.get(plain(cell), -1.0) for cell in distinct]  # type: ignore[arg-type]
-            codes[there] = np.array(found)[places]
+            codes[there] = np.array([known.get(plain(cell), -1.0) for cell in distinct])[places]
         return codes
 
     def possible(self, raw: np.ndarray) -> np.ndarray:
         """Whether each code is a level: reading leaves no other."""
         return np.ones(raw.shape, dtype=bool)
-
-    def encode(self, raw: np.ndarray) -> np.ndarray:
-        """A code is itself."""
-        return np.asarray(raw)
-
-    def decode(self, values: np.ndarray) -> np.ndarray:
-        """A code is itself."""
-        return np.asarray(values)
-
-    def log_slope(self, raw: np.ndarray) -> np.ndarray:
-        """Zero: probabilities have no units."""
-        return np.zeros_like(raw)
 
     def series(
         self, values: np.ndarray, dtype: Dtype | None = None, *, exact: bool = False
@@ -157,39 +147,12 @@ class Levels(Column):
         drawn = written.take(np.rint(values).astype(np.int64)).reset_index(drop=True)
         return drawn.rename(self.name)
 
-    def natural(self, values: np.ndarray) -> pd.Series:
-        """The levels."""
-        return self.series(values)
-
     def output_dtype(self, cells: pd.Series) -> Dtype:
         """The dtype of the cells, if it can hold every level."""
         fits = cells.notna().any() and can_hold_labels(cells.dtype, self.levels)
         return cells.dtype if fits else self.dtype
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "levels": list(self.levels),
-            "location": self.location,
-            "scale": self.scale,
-            "dtype": dtype_to_dict(self.dtype),
-        }
-
     @classmethod
-    def from_dict(cls, entry: Mapping[str, Any]) -> Levels:
+    def from_dict(cls, entry: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`."""
-        return cls(
-            str(entry["name"]),
-            str(entry["kind"]),
-            tuple(entry["levels"]),
-            float(entry["location"]),
-            float(entry["scale"]),
-            dtype_from_dict(entry["dtype"]),
-        )
-
-
-def _shown(cell: object) -> object:
-    label = plain(cell)
-    return cell if label is None else label
+        return super().from_dict({**entry, "levels": tuple(entry["levels"])})

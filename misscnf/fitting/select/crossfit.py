@@ -6,12 +6,12 @@ fit to all rows (`completions`, with weight zero for what is left out), and ever
 the models that did not see it, the rich one at the epoch that the rows of the other folds like
 best.
 
-With ℓ_i(S) the log-density of row i where the nodes of S have rich mechanisms and the others plain
-ones, a node stays in S if
+With ℓ_i(S) the log-density of row i where the blocks of S have rich mechanisms and the others
+plain ones, a block stays in S if
 
-    mean_i [ ℓ_i(S) − ℓ_i(S \ {node}) ]  >  c · its standard error,
+    mean_i [ ℓ_i(S) − ℓ_i(S \ {block}) ]  >  z · its standard error,
 
-paired row by row. Nodes that do not are taken out one by one, the weakest first.
+paired row by row. Blocks that do not are taken out one by one, the weakest first.
 """
 
 from __future__ import annotations
@@ -23,25 +23,15 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from misscnf.data.rows import RowSource, SelectedRows
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.elpd import ElpdDifference
-from misscnf.fitting.settings import Settings
-from misscnf.fitting.stacked import Parameters
-from misscnf.fitting.train.ensemble import EpochWatcher, Training
+from misscnf.fitting.settings import Selection, Settings
+from misscnf.fitting.train.ensemble import EpochWatcher, train_folds
 from misscnf.model import StructuralModel
 
-__all__ = ["COMPLETIONS", "CrossFit", "Folds", "cross_fit", "some_rows"]
-
-STEPS = 320
-"""Enough to tell a curve from a line; what is chosen is trained in full afterwards."""
-BATCH = 1024
-FEW_ROWS = 10_000
-"""Up to so many, five folds; beyond, three say as much and cost less."""
-COMPLETIONS = 8
-MOST_ROWS = 50_000
-MOST_CELLS = 20_000_000
-"""Of all completions. Longer tables are judged by some of their rows."""
+__all__ = ["CrossFit", "Folds", "cross_fit", "some_rows"]
 
 
 @dataclass(frozen=True)
@@ -53,9 +43,9 @@ class Folds:
     count: int
 
     @staticmethod
-    def of(rows: int, seed: int) -> Folds:
+    def of(rows: int, settings: Selection, seed: int) -> Folds:
         """Deals the rows of a table out."""
-        count = 5 if rows <= FEW_ROWS else 3
+        count = settings.folds if rows <= settings.few_rows else settings.folds_of_many
         order = torch.randperm(rows, generator=derive_generator(seed, "folds"))
         fold = torch.empty(rows, dtype=torch.int64)
         fold[order] = torch.arange(rows) % count
@@ -79,8 +69,8 @@ class CrossFit:
         folds: Which rows are left out together.
         rich: One model a fold.
         plain: One model a fold.
-        candidates: The nodes that are compared.
-        only: Whether the other nodes are as the fit has them, or those of the plain models.
+        candidates: The blocks that are compared.
+        only: Whether the other blocks are as the fit has them, or those of the plain models.
     """
 
     def __init__(
@@ -94,7 +84,8 @@ class CrossFit:
         only: bool = False,
     ) -> None:
         self.completions, self.candidates = completions, candidates
-        self._nodes = candidates if only else frozenset(range(len(plain[0].graph)))
+        self._blocks = candidates if only else frozenset(range(len(plain[0].blocks)))
+        self._block_of = plain[0].block_of
         self._parts = [
             self._evaluate(folds.rows(fold), pair)
             for fold, pair in enumerate(zip(rich, plain, strict=True))
@@ -106,49 +97,45 @@ class CrossFit:
     ) -> tuple[Tensor, dict[int, list[Tensor]]]:
         """Returns the rows, and log φ of every node by its rich mechanism and by its plain one."""
         cells = self.completions.families(rows).nodes
-        found = {
-            i: [
-                model.mechanism(i).log_prob(c.own, c.parents).expand(c.own.shape)[None]
-                for model in models
-            ]
-            for i, c in enumerate(cells)
-            if i in self._nodes
-        }
+        found = {}
+        for i, c in enumerate(cells):
+            if self._block_of[i] in self._blocks:
+                pair = (model.mechanism(i).log_prob(c.own, c.parents) for model in models)
+                found[i] = [log_prob.expand(c.own.shape)[None] for log_prob in pair]
         return rows, found
 
-    def log_prob(self, nodes: frozenset[int]) -> Tensor:
-        """Returns log p(x_O) of every row, up to constants, with some nodes rich, (N,)."""
+    def log_prob(self, rich: frozenset[int]) -> Tensor:
+        """Returns log p(x_O) of every row, up to constants, with some blocks rich, (N,)."""
         answer = self.completions.completed.new_zeros(len(self.completions))
         for rows, found in self._parts:
-            picked = {i: pair[0 if i in nodes else 1] for i, pair in found.items()}
+            picked = {i: pair[0 if self._block_of[i] in rich else 1] for i, pair in found.items()}
             answer[rows] = self.completions.log_prob(rows, lambda i, *_, p=picked: p.get(i))[0]
         return answer
 
-    def elpd_difference(self, nodes: frozenset[int], over: frozenset[int]) -> ElpdDifference:
-        """Returns what richness in some nodes gains over richness in others."""
-        return ElpdDifference.of(self.log_prob(nodes) - self.log_prob(over))
+    def elpd_difference(self, rich: frozenset[int], over: frozenset[int]) -> ElpdDifference:
+        """Returns what richness in some blocks gains over richness in others."""
+        return ElpdDifference.of(self.log_prob(rich) - self.log_prob(over))
 
-    def choose(self, errors_to_beat: float) -> frozenset[int]:
-        """Returns the nodes that earn a rich mechanism."""
+    def choose(self, z: float) -> frozenset[int]:
+        """Returns the blocks that earn a rich mechanism, by z standard errors."""
         chosen = self.candidates
         while chosen:
             ratio, weakest = min(
-                (self.elpd_difference(chosen, chosen - {node}).ratio, node) for node in chosen
+                (self.elpd_difference(chosen, chosen - {block}).ratio, block) for block in chosen
             )
-            if ratio > errors_to_beat:
+            if ratio > z:
                 break
             chosen -= {weakest}
         return chosen
 
 
-def some_rows(rows: tuple[Tensor, Tensor], seed: int) -> tuple[Tensor, Tensor]:
+def some_rows(rows: RowSource, settings: Selection, seed: int) -> RowSource:
     """Returns as many rows as are worth their time, by chance."""
-    count, columns = rows[0].shape
-    most = min(MOST_ROWS, MOST_CELLS // (columns * COMPLETIONS))
-    if count <= most:
+    most = min(settings.most_rows, settings.most_cells // (rows.columns * settings.completions))
+    if len(rows) <= most:
         return rows
-    some = torch.randperm(count, generator=derive_generator(seed, "judges"))[:most]
-    return rows[0][some], rows[1][some]
+    some = torch.randperm(len(rows), generator=derive_generator(seed, "judges"))[:most]
+    return SelectedRows(rows, some)
 
 
 def cross_fit(
@@ -162,7 +149,7 @@ def cross_fit(
     watch: EpochWatcher | None = None,
     *,
     only: bool = False,
-    steps: int | None = STEPS,
+    steps: int | None = None,
 ) -> CrossFit:
     """Trains a rich model for every fold beside its plain one.
 
@@ -171,54 +158,24 @@ def cross_fit(
         folds: Which rows are left out together.
         starts: A rich model a fold as it starts; it is trained in place.
         plain: A fitted plain model a fold.
-        candidates: The nodes that are compared.
+        candidates: The blocks that are compared.
         settings: How networks are trained.
         seed: Where randomness starts.
         watch: Called after each epoch.
-        only: Whether only candidates are trained; the other nodes are as the fit has them.
+        only: Whether only candidates are trained; the other blocks are as the fit has them.
         steps: About how many steps of training; None for the epochs and batches of the settings.
     """
     if steps is not None:
-        settings = replace(settings, batch=BATCH)
-        steps_an_epoch = math.ceil(len(completions) / settings.batch_for(len(completions)))
-        epochs = min(math.ceil(steps / steps_an_epoch), math.ceil(settings.epochs / 2))
-        settings = replace(settings, epochs=epochs)
-    single = [start.float() for start in starts]
-    nodes = candidates if only else None
-    _FoldTraining(single, completions.to(torch.float32), folds, settings, seed, nodes).run(watch)
+        settings = _short_training(settings, len(completions), steps)
+    models, single = [start.float() for start in starts], completions.to(torch.float32)
+    blocks, weights = candidates if only else None, folds.weights().float()
+    train_folds(models, single, weights, folds.fold, settings, seed, blocks, watch)
     rich = [start.double() for start in starts]
     return CrossFit(completions, folds, rich, plain, candidates, only=only)
 
 
-class _FoldTraining(Training):
-    """Models of all folds, each at the epoch that the rows of the other folds like best."""
-
-    def __init__(
-        self,
-        models: Sequence[StructuralModel],
-        completions: Completions,
-        folds: Folds,
-        settings: Settings,
-        seed: int,
-        nodes: frozenset[int] | None,
-    ) -> None:
-        everyone = torch.arange(len(completions))
-        weights = folds.weights().float()
-        super().__init__(models, completions, (everyone, everyone), weights, settings, seed, nodes)
-        self.folds = folds
-
-    def _kept(self) -> list[Parameters]:
-        return self.best
-
-    def _judge(self) -> Tensor:
-        unseen = torch.stack([self._unseen(fold) for fold in range(self.folds.count)])
-        return unseen.sum() - unseen
-
-    def _unseen(self, fold: int) -> Tensor:
-        """Returns the log-density of a fold's rows by the model that does not see them."""
-        mine = [
-            {name: tensor[fold : fold + 1] for name, tensor in node.items()}
-            for node in self.averaged
-        ]
-        parts = [self._log_prob(p, mine).sum() for p in self._pieces(self.folds.rows(fold))]
-        return torch.stack(parts).sum()
+def _short_training(settings: Settings, rows: int, steps: int) -> Settings:
+    training = replace(settings.training, batch=settings.selection.comparison_batch)
+    steps_an_epoch = math.ceil(rows / training.batch_for(rows))
+    epochs = min(math.ceil(steps / steps_an_epoch), math.ceil(training.epochs / 2))
+    return replace(settings, training=replace(training, epochs=epochs))

@@ -23,54 +23,53 @@ from scipy.stats import chi2
 from torch import Tensor
 
 from misscnf.fitting.completions import Cells, Completions
-from misscnf.fitting.solve.design import columns_of
-from misscnf.mechanisms import Gaussian
+from misscnf.mechanisms import Mechanism
 from misscnf.model import StructuralModel
 
 __all__ = ["noise_p_values"]
 
-FARTHEST = 3.0
-"""Standard deviations of a parent: farther out, it moves the scale no more."""
-
 
 @torch.no_grad()
-def noise_p_values(model: StructuralModel, completions: Completions) -> dict[int, float]:
-    """Returns how likely so odd a noise is if its node's mechanism is right.
+def noise_p_values(
+    model: StructuralModel, completions: Completions, farthest: float = 3.0
+) -> dict[int, float]:
+    """Returns how likely so odd a noise is if the mechanism of its block is right.
 
     Arguments:
         model: The fit.
         completions: Completions of the rows by it.
+        farthest: Standard deviations of a parent: farther out, it moves the scale no more.
 
     Returns:
-        A p-value for every node with a Gaussian mechanism of constant scale.
+        A p-value for every block with normal noise of constant scale.
     """
     families = completions.families(torch.arange(len(completions)))
     known, asked = [], {}
-    for node, cells in enumerate(families.nodes):
-        mechanism = model.mechanism(node)
-        if isinstance(mechanism, Gaussian) and mechanism.constant_scale:
+    for block, nodes in enumerate(model.blocks):
+        mechanism = model.block(block)
+        if not mechanism.normal_noise:
+            continue
+        scores = []
+        for node in nodes:
+            cells = families.nodes[node]
             u = mechanism.abduct(cells.own, cells.parents)
-            nuisance, tested = _directions(u, _features(mechanism, cells.parents))
-            nuisance = torch.cat(
-                [nuisance, u[:, None] * _basis_functions(mechanism, cells.parents)], 1
-            )
-            known.append(_row_scores(nuisance, cells, families.component_row, len(completions)))
-            asked[node] = _row_scores(tested, cells, families.component_row, len(completions))
-    return {node: _p_value(scores, torch.cat(known, 1)) for node, scores in asked.items()}
+            features = mechanism.features(cells.parents).clamp(-farthest, farthest)
+            nuisance, tested = _directions(u, features)
+            moved = u[:, None] * _basis_functions(mechanism, cells.parents)
+            both = torch.cat([nuisance, moved, tested], 1)
+            scores.append(_row_scores(both, cells, families.component_row, len(completions)))
+        of_rows, last = torch.stack(scores).sum(0), tested.shape[1]
+        known.append(of_rows[:, :-last])
+        asked[block] = of_rows[:, -last:]
+    return {block: _p_value(scores, torch.cat(known, 1)) for block, scores in asked.items()}
 
 
-def _features(mechanism: Gaussian, parents: Tensor) -> Tensor:
-    """Returns the parents as numbers within bounds, (n, p)."""
-    if not mechanism.parents:
-        return parents.new_zeros(len(parents), 0)
-    return mechanism.mean.encoding(parents).clamp(-FARTHEST, FARTHEST)
-
-
-def _basis_functions(mechanism: Gaussian, parents: Tensor) -> Tensor:
+def _basis_functions(mechanism: Mechanism, parents: Tensor) -> Tensor:
     """Returns the basis functions of a curve, (n, r); none of a line or a network."""
-    if mechanism.mean.curve is None:
+    mean = mechanism.linear_mean()
+    if mean is None:
         return parents.new_zeros(len(parents), 0)
-    return columns_of(mechanism.mean, parents)[:, 1 + mechanism.mean.features :]
+    return mean.columns(parents)[:, 1 + mechanism.features(parents).shape[1] :]
 
 
 def _row_scores(at_cells: Tensor, cells: Cells, component_row: Tensor, rows: int) -> Tensor:
@@ -99,7 +98,8 @@ def _directions(u: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
         torch.sin(2.0 * u) - 2.0 * two * u,
         torch.cos(2.0 * u) - two * (1.0 - 2.0 * square),
     ]
-    bent = features.square()
-    scale = torch.cat([features - features.mean(0), bent - bent.mean(0)], 1) * square[:, None]
+    squares = features.square()
+    around = torch.cat([features - features.mean(0), squares - squares.mean(0)], 1)
+    scale = around * square[:, None]
     nuisance = torch.cat([torch.stack([u, square], 1), u[:, None] * features], 1)
     return nuisance, torch.cat([torch.stack(shape, 1), scale], 1)

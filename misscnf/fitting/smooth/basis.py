@@ -19,39 +19,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.data.domains import Domain
+from misscnf.fitting.settings import Curves
 from misscnf.fitting.smooth.evidence import (
+    JITTER,
     Prior,
     choose_prior,
     line_of,
     products_of,
     radial_basis_of,
 )
-from misscnf.fitting.solve.design import columns_of, prior_precision_of, set_coefficients
-from misscnf.mechanisms import Gaussian, hinges, radial_basis
+from misscnf.mechanisms import Gaussian
+from misscnf.mechanisms.curve import hinges, radial_basis
 
 __all__ = ["Basis", "find_basis", "fit_curve"]
-
-CENTRES, MOST_ROWS = 128, 3000
-"""That the prior is chosen by; the curve itself is fitted to all rows."""
-MOST_CENTRES, NARROWEST = 64, 0.5
-"""Centres, and the length scale in deviations of a feature. What needs more of them, or narrower
-ones, is no curve but a network's business: radial basis functions are all of one width, and a form
-that is steep
-here and flat there takes many of them."""
-LEAST_INFORMATION = 0.05
-ROUNDING = 1e-9
-"""Variance of a radial basis function that single precision cannot tell from nothing."""
-BEYOND = 10
-"""Rows on either side that do not say how a curve bends, only where it goes; half a percent of
-fewer than 2,000."""
-LEAD = 0.25
-"""In length scales: so far a curve still bends on, when rows come to an end."""
-ROUNDS = 3
-"""Of noise given curve given noise, once the prior is known."""
-JITTER, SMALLEST = 1e-6, 1e-14
 
 
 @dataclass(frozen=True)
@@ -76,11 +59,9 @@ class Basis:
     @property
     def size(self) -> tuple[int, int, int]:
         """Centres, products and basis functions."""
-        (raw_basis, basis_functions), (centres, features) = (
-            self.projection.shape,
-            self.centres.shape,
-        )
-        return centres, raw_basis - centres - 2 * features, basis_functions
+        centres, features = self.centres.shape
+        products = len(self.projection) - centres - 2 * features
+        return centres, products, self.projection.shape[1]
 
     def mechanism(self, parents: Sequence[Domain]) -> Gaussian:
         """Returns a mechanism with this curve, all weights zero."""
@@ -98,7 +79,8 @@ def find_basis(
     y: Tensor,
     rows: int,
     seen: int,
-    generator: torch.Generator,
+    generator: Generator,
+    settings: Curves,
     scale: Tensor | None = None,
 ) -> Basis | None:
     """Returns what a curve of y should rest on; None where a line says it all or it is too narrow.
@@ -109,23 +91,26 @@ def find_basis(
         rows: The rows of the whole table, N.
         seen: The rows that show y, with all features or not.
         generator: Where the centres come from.
+        settings: How the prior is chosen, and what is too narrow for a curve.
         scale: What the noise of each row is times as large as the basis says, (n,); None for one.
     """
     scale = torch.ones_like(y) if scale is None else scale
     order = torch.randperm(len(x), generator=generator)
-    few = order[:MOST_ROWS]
+    few = order[: settings.evidence_rows]
     some = x[few]
-    prior = choose_prior(some, y[few], x[order[:CENTRES]].unique(dim=0), scale[few])
-    if bool((prior.length_scale < NARROWEST)[_many_valued(some)].any()):
+    centres = x[order[: settings.evidence_centres]].unique(dim=0)
+    prior = choose_prior(some, y[few], centres, scale[few], settings)
+    if bool((prior.length_scale < settings.narrowest)[_many_valued(some)].any()):
         return None
     noise = float(prior.noise)
-    enough = LEAST_INFORMATION * noise**2 / (seen * float(prior.amplitude) ** 2)
-    spread = _spread(some / prior.length_scale, enough * scale[few].square())
-    if len(spread) > MOST_CENTRES:
+    enough = settings.least_information * noise**2 / (seen * float(prior.amplitude) ** 2)
+    most = settings.most_centres
+    spread = _spread(some / prior.length_scale, enough * scale[few].square(), most)
+    if len(spread) > most:
         return None
-    z, edges = some[spread], _edges(x, prior.length_scale)
+    z, edges = some[spread], _edges(x, prior.length_scale, settings)
     projection = _deviations(prior, z)
-    raw_basis = _raw_basis(x, x.clamp(edges[0], edges[1]), z, prior.length_scale) @ projection
+    raw_basis = _raw_basis(x, x.clamp(edges[0], edges[1]), z, prior) @ projection
     raw_basis, line, y = raw_basis / scale[:, None], line_of(x) / scale[:, None], y / scale
     root = torch.linalg.cholesky(line.T @ line + JITTER * torch.eye(line.shape[1]).to(line))
     tilt = torch.cholesky_solve(line.T @ raw_basis, root)
@@ -136,7 +121,7 @@ def find_basis(
     noise = _noise(noise, strength, pull, straight, line.shape[1])
     information = strength.clamp(min=0.0) / noise**2
     of_all = information * seen / len(y)
-    known = of_all > LEAST_INFORMATION
+    known = of_all > settings.least_information
     if not known.any():
         return None
     unit = ((1.0 + information[known]) / rows).sqrt()
@@ -149,15 +134,15 @@ def _many_valued(x: Tensor) -> Tensor:
     return x.sort(0).values.diff(dim=0).ne(0).sum(0) > 1
 
 
-def _spread(x: Tensor, enough: Tensor) -> list[int]:
+def _spread(x: Tensor, enough: Tensor, most: int) -> list[int]:
     """Returns rows whose radial basis functions span those of all rows, up to a variance.
 
     Pivoted Cholesky factors: the next centre is where the last ones know least.
     """
-    unsaid, enough = torch.ones_like(x[:, 0]), enough.clamp(min=ROUNDING)
+    unsaid, enough = torch.ones_like(x[:, 0]), enough.clamp(min=1e-9)
     factors: list[Tensor] = []
     chosen: list[int] = []
-    while len(chosen) <= MOST_CENTRES:
+    while len(chosen) <= most:
         pivot = int((unsaid / enough).argmax())
         if bool(unsaid[pivot] < enough[pivot]):
             break
@@ -170,35 +155,35 @@ def _spread(x: Tensor, enough: Tensor) -> list[int]:
     return chosen
 
 
-def _edges(x: Tensor, length_scale: Tensor) -> Tensor:
+def _edges(x: Tensor, length_scale: Tensor, settings: Curves) -> Tensor:
     """Returns where each feature has left the rows behind, (2, f)."""
     ordered = x.sort(0).values
-    few = min(BEYOND, len(x) // 200)
-    return torch.stack(
-        [ordered[few] - LEAD * length_scale, ordered[-1 - few] + LEAD * length_scale]
-    )
+    few, lead = min(settings.beyond, len(x) // 200), settings.lead * length_scale
+    return torch.stack([ordered[few] - lead, ordered[-1 - few] + lead])
 
 
 def _deviations(prior: Prior, z: Tensor) -> Tensor:
-    """Returns a root of the prior's covariance of all forms, (M + products + 2 f, same).
+    """Returns a root of the prior's covariance of the raw basis, (M + products + 2 f, same).
 
-    A ramp is as steep as radial basis functions are.
+    A hinge is as steep as radial basis functions are.
     """
     size, turn = torch.linalg.eigh(radial_basis_of(z, z, prior.length_scale))
-    of_radial_basis = prior.amplitude * turn / size.clamp(min=SMALLEST).sqrt()
+    of_radial_basis = prior.amplitude * turn / size.clamp(min=1e-14).sqrt()
     of_hinges = (prior.amplitude / prior.length_scale).repeat(2)
     return torch.block_diag(of_radial_basis, prior.spreads().diag(), of_hinges.diag())
 
 
-def _raw_basis(x: Tensor, inside: Tensor, z: Tensor, length_scale: Tensor) -> Tensor:
+def _raw_basis(x: Tensor, inside: Tensor, z: Tensor, prior: Prior) -> Tensor:
     """Returns what a curve is made of (`Curve.raw_basis`), (n, M + products + 2 f)."""
-    radial = radial_basis(x / length_scale, inside / length_scale, z / length_scale)
-    return torch.cat([radial, products_of(x, inside), hinges(x, inside)], 1)
+    length = prior.length_scale
+    radial = radial_basis(x / length, inside / length, z / length)
+    products = products_of(x, inside, len(prior.curvature))
+    return torch.cat([radial, products, hinges(x, inside)], 1)
 
 
 def _noise(noise: float, strength: Tensor, pull: Tensor, straight: Tensor, line: int) -> float:
     """Returns the noise that a ridge of strength σ² leaves, its degrees of freedom counted."""
-    for _ in range(ROUNDS):
+    for _ in range(3):
         ridge = strength + noise**2
         left = straight @ straight - (pull * (2.0 / ridge - strength / ridge.square())).sum()
         spent = line + (strength / ridge).sum()
@@ -225,14 +210,14 @@ def fit_curve(
     """
     found = Gaussian(parents).double() if basis is None else basis.mechanism(parents)
     weights = torch.ones_like(y) if weights is None else weights
-    columns = columns_of(found.mean, x)
+    columns = found.mean.columns(x)
     gram = columns.T @ (weights[:, None] * columns)
-    penalty = prior_precision_of(found.mean) * (1.0 if basis is None else basis.noise**2)
+    penalty = found.mean.coefficient_precision * (1.0 if basis is None else basis.noise**2)
     ridge = gram + penalty.diag() + 1e-9 * len(y) * torch.eye(len(gram), dtype=y.dtype)
     coefficients = torch.linalg.solve(ridge, columns.T @ (weights * y))
     spent = torch.linalg.solve(ridge, gram).diagonal().sum()
     left = (weights * (y - columns @ coefficients).square()).sum()
     variance = (left / (weights.sum() - spent).clamp(min=1.0)).clamp(min=1e-12)
-    set_coefficients(found.mean, coefficients)
+    found.mean.set_coefficients(coefficients)
     found.log_scale.bias.copy_(0.5 * variance.log())
     return found

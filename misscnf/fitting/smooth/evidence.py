@@ -1,12 +1,12 @@
-r"""How stiff a curve is: the evidence chooses, from the rows that show a family whole.
+r"""The prior of a curve: the evidence chooses it, from the rows that show a family whole.
 
 Of y = b + W x + c(x) + σ s u, with c a Gaussian process and s known for each row (one, unless a
 network has learned it),
 
     Cov[c(x), c(x')] = a² exp(−½ Σ_j (x_j − x'_j)² / ℓ_j²) + (Σ_j β_j² x_j x'_j)²,
 
-the amplitude a, the length scales ℓ, the bends β and σ maximise the marginal likelihood, M of the
-rows standing as centres z for the first term,
+the amplitude a, the length scales ℓ, the curvatures β and σ maximise the marginal likelihood, M
+of the rows standing as centres z for the first term,
 
     log N(y; 0, Φ Φᵀ + σ² S²) − Σ_i (a² − |Φ_c,i|²) / 2 σ² s_i²,
 
@@ -18,64 +18,37 @@ where a network spends twenty.
 
 from __future__ import annotations
 
-import numpy as np
 import torch
-from scipy.optimize import minimize
 from torch import Tensor
 
-from misscnf.mechanisms import extended_products
+from misscnf.fitting.settings import Curves
+from misscnf.fitting.solve.quasi_newton import maximise
+from misscnf.mechanisms.curve import extended_products
 
-__all__ = ["Prior", "radial_basis_of", "choose_prior", "line_of", "products_of"]
+__all__ = ["JITTER", "Prior", "radial_basis_of", "choose_prior", "line_of", "products_of"]
 
-MOST_STEPS = 60
-MOST_CURVED = 6
-"""Features; of more, products are too many."""
-START = {"amplitude": 0.4, "length_scale": 3.0, "curvature": 0.4, "noise": 0.4}
-BOUNDS = {
-    "amplitude": (0.003, 30.0),
-    "length_scale": (0.05, 30.0),
-    "curvature": (0.003, 10.0),
-    "noise": (0.01, 3.0),
-}
-START_SPREAD = 1.5
-"""Of the logarithms of all four around those of the start, before rows are seen."""
-LINE_SPREAD = 3.0
-"""Of the weights of the line, while the evidence is compared."""
-WIDE, WORTH = 2.0, 5.0
-"""Length scale, in deviations of a feature, and nats that narrower ones have to gain: the evidence
-has a second, wiggly maximum now and then, hardly higher than the smooth one."""
 JITTER = 1e-6
+"""Added to a matrix of radial basis functions, against rounding."""
 
 
 class Prior:
     """What the evidence chooses, read from the vector of its logarithms.
 
     Arguments:
-        theta: Logarithms of the amplitude, of the f length scales, the bends and the noise.
-        features: f.
+        theta: Logarithms of the amplitude, of the f length scales, the curvatures and the noise.
+        sizes: How many there are of each.
     """
 
-    def __init__(self, theta: Tensor, features: int) -> None:
-        amplitude, length_scale, curvature, noise = theta.exp().split(_sizes(features))
-        self.amplitude, self.length_scale, self.curvature, self.noise = (
-            amplitude[0],
-            length_scale,
-            curvature,
-            noise[0],
-        )
+    def __init__(self, theta: Tensor, sizes: list[int]) -> None:
+        amplitude, length_scale, curvature, noise = theta.exp().split(sizes)
+        self.amplitude, self.noise = amplitude[0], noise[0]
+        self.length_scale, self.curvature = length_scale, curvature
 
     def spreads(self) -> Tensor:
         """Returns the deviation of the weight of each product, (products,)."""
         i, j = torch.triu_indices(len(self.curvature), len(self.curvature))
-        return (
-            self.curvature[i]
-            * self.curvature[j]
-            * torch.where(i == j, 1.0, 2.0**0.5).to(self.curvature)
-        )
-
-
-def _sizes(features: int) -> list[int]:
-    return [1, features, features if features <= MOST_CURVED else 0, 1]
+        twice = torch.where(i == j, 1.0, 2.0**0.5).to(self.curvature)
+        return self.curvature[i] * self.curvature[j] * twice
 
 
 def line_of(x: Tensor) -> Tensor:
@@ -90,76 +63,83 @@ def radial_basis_of(x: Tensor, z: Tensor, length_scale: Tensor) -> Tensor:
     return torch.exp(-0.5 * squares.clamp(min=0.0))
 
 
-def products_of(x: Tensor, inside: Tensor) -> Tensor:
-    """Returns the products of features, straight beyond `inside`; none where they are many."""
-    return extended_products(x, inside) if x.shape[1] <= MOST_CURVED else x[:, :0]
-
-
-def choose_prior(x: Tensor, y: Tensor, z: Tensor, scale: Tensor) -> Prior:
-    """Returns what the evidence favours; narrow radial basis functions have to be worth it.
+def choose_prior(x: Tensor, y: Tensor, z: Tensor, scale: Tensor, settings: Curves) -> Prior:
+    """Returns what the evidence favours; short length scales have to be worth it.
 
     Arguments:
         x: Features (n, f).
         y: (n,)
         z: Centres (M, f).
         scale: s (n,).
+        settings: Where the search starts, and what short length scales have to be worth.
     """
-    theta, evidence = _maximise(x, y, z, scale)
-    prior = Prior(theta, x.shape[1])
-    if bool((prior.length_scale >= WIDE).all()):
+    evidence = _Evidence(x, y, z, scale, settings)
+    prior, value = evidence.maximise()
+    if bool((prior.length_scale >= settings.wide).all()):
         return prior
-    wide, its_evidence = _maximise(x, y, z, scale, narrowest=WIDE)
-    return prior if evidence > its_evidence + WORTH else Prior(wide, x.shape[1])
+    wide, its_value = evidence.maximise(shortest=settings.wide)
+    return prior if value > its_value + settings.worth else wide
 
 
-def _maximise(
-    x: Tensor, y: Tensor, z: Tensor, scale: Tensor, narrowest: float = BOUNDS["length_scale"][0]
-) -> tuple[Tensor, float]:
-    """Returns where the evidence is highest, and its value, with length scales above a bound."""
-    names = np.repeat(list(START), _sizes(x.shape[1]))
-    bounds = BOUNDS | {"length_scale": (narrowest, BOUNDS["length_scale"][1])}
+class _Evidence:
+    """The marginal likelihood of some rows, as a function of the prior of a curve."""
 
-    def cost(theta: np.ndarray) -> tuple[float, np.ndarray]:
+    def __init__(self, x: Tensor, y: Tensor, z: Tensor, scale: Tensor, settings: Curves) -> None:
+        self.x, self.y, self.z, self.scale, self.settings = x, y, z, scale, settings
+        features = x.shape[1]
+        self.sizes = [1, features, features if features <= settings.most_products else 0, 1]
+        start = [settings.amplitude, settings.length_scale, settings.curvature, settings.noise]
+        self.expected = self._each(start)
+
+    def _each(self, four: list[float]) -> Tensor:
+        """Returns the logarithm of one number for each kind, repeated as often as there are."""
+        numbers = torch.tensor(four, dtype=torch.float64).log()
+        return numbers.repeat_interleave(torch.tensor(self.sizes))
+
+    def maximise(self, shortest: float = 0.05) -> tuple[Prior, float]:
+        """Returns where the evidence is highest, and its value, with no shorter length scale."""
+        theta = self.expected.clone().requires_grad_()
+
+        def objective() -> float:
+            value = self.log_prob(theta)
+            value.backward()
+            return float(value.detach())
+
         with torch.enable_grad():
-            at = torch.tensor(theta, requires_grad=True)
-            value = _cost(at, x, y, z, scale)
-            (slope,) = torch.autograd.grad(value, at)
-        return float(value.detach()), slope.numpy()
+            found = maximise(
+                [theta],
+                objective,
+                lowest=self._each([0.003, shortest, 0.003, 0.01]).tolist(),
+                highest=self._each([30.0, 30.0, 10.0, 3.0]).tolist(),
+                steps=self.settings.evidence_steps,
+                memory=10,
+                value_tolerance=2.2e-9,
+                slope_tolerance=1e-5,
+            )
+        return Prior(theta.detach(), self.sizes), found.value
 
-    found = minimize(
-        cost,
-        np.log([START[name] for name in names]),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[tuple(np.log(bounds[name])) for name in names],
-        options={"maxiter": MOST_STEPS},
-    )
-    return torch.tensor(found.x), -float(found.fun)
-
-
-def _cost(theta: Tensor, x: Tensor, y: Tensor, z: Tensor, scale: Tensor) -> Tensor:
-    """Returns minus the evidence at some logarithms of amplitude, reach, bend and noise."""
-    prior = Prior(theta, x.shape[1])
-    eye = torch.eye(len(z), dtype=x.dtype)
-    root = torch.linalg.cholesky(radial_basis_of(z, z, prior.length_scale) + JITTER * eye)
-    radial = radial_basis_of(z, x, prior.length_scale)
-    basis_functions = prior.amplitude * torch.linalg.solve_triangular(root, radial, upper=False).T
-    products = products_of(x, x) * prior.spreads()
-    noise = prior.noise * scale
-    phi = torch.cat([LINE_SPREAD * line_of(x), basis_functions, products], 1) / noise[:, None]
-    target = y / noise
-    inner = torch.linalg.cholesky(phi.T @ phi + torch.eye(phi.shape[1], dtype=x.dtype))
-    found = torch.linalg.solve_triangular(inner, (phi.T @ target)[:, None], upper=False)
-    fit = 0.5 * (target @ target - found.square().sum())
-    size = inner.diagonal().log().sum() + noise.log().sum()
-    unsaid = (
-        0.5 * ((prior.amplitude.square() - basis_functions.square().sum(1)) / noise.square()).sum()
-    )
-    return fit + size + unsaid + _surprise(theta, x.shape[1])
+    def log_prob(self, theta: Tensor) -> Tensor:
+        """Returns the evidence at some logarithms, with their own prior, ()."""
+        x, z = self.x, self.z
+        prior = Prior(theta, self.sizes)
+        eye = torch.eye(len(z), dtype=x.dtype)
+        root = torch.linalg.cholesky(radial_basis_of(z, z, prior.length_scale) + JITTER * eye)
+        radial = radial_basis_of(z, x, prior.length_scale)
+        functions = prior.amplitude * torch.linalg.solve_triangular(root, radial, upper=False).T
+        products = products_of(x, x, len(prior.curvature)) * prior.spreads()
+        noise = prior.noise * self.scale
+        line = self.settings.line_spread * line_of(x)
+        phi = torch.cat([line, functions, products], 1) / noise[:, None]
+        target = self.y / noise
+        inner = torch.linalg.cholesky(phi.T @ phi + torch.eye(phi.shape[1], dtype=x.dtype))
+        found = torch.linalg.solve_triangular(inner, (phi.T @ target)[:, None], upper=False)
+        fit = 0.5 * (target @ target - found.square().sum())
+        size = inner.diagonal().log().sum() + noise.log().sum()
+        left = (prior.amplitude.square() - functions.square().sum(1)) / noise.square()
+        away = (theta - self.expected) / self.settings.prior_spread
+        return -(fit + size + 0.5 * left.sum() + 0.5 * away.square().sum())
 
 
-def _surprise(theta: Tensor, features: int) -> Tensor:
-    """Returns minus the log-density of the prior of the prior, up to a constant."""
-    expected = torch.tensor(list(START.values()), dtype=theta.dtype).log()
-    repeats = torch.tensor(_sizes(features))
-    return 0.5 * ((theta - expected.repeat_interleave(repeats)) / START_SPREAD).square().sum()
+def products_of(x: Tensor, inside: Tensor, curvatures: int) -> Tensor:
+    """Returns the products of features, linear beyond `inside`; none where they are many."""
+    return extended_products(x, inside) if curvatures else x[:, :0]

@@ -6,9 +6,10 @@ its count n, mean m and scatter S alone:
 
     log L = −½ Σ_patterns [ n |O| log 2π + n log|Σ_OO| + tr Σ_OO⁻¹ (S + n (m − μ_O)(m − μ_O)ᵀ) ].
 
-L-BFGS starts from pairwise regressions (never from zero slopes, which are a saddle where parent
-and child are not seen together) and moves in coordinates where the parents of each node are
-uncorrelated, so that almost collinear parents do not slow it down.
+The search starts from pairwise regressions (never from zero slopes, which are a saddle where
+parent and child are not seen together) and moves in coordinates where the parents of each node are
+uncorrelated, so that almost collinear parents do not slow it down. Nodes that share a mechanism
+share its coordinates.
 """
 
 from __future__ import annotations
@@ -16,36 +17,31 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from scipy.optimize import minimize
 from torch import Tensor
 
-from misscnf.graph import CausalGraph
+from misscnf.data.rows import RowSource
+from misscnf.fitting.settings import Solving
+from misscnf.fitting.solve.quasi_newton import maximise
 from misscnf.inference.elimination import Plan
+from misscnf.mechanisms import Gaussian
+from misscnf.mechanisms.gaussian import SMALLEST_LOG_SCALE
+from misscnf.model import StructuralModel, Structure
 
-__all__ = ["LinearFit", "fit_linear"]
+__all__ = ["LinearFit", "fit_linear_gaussian"]
 
-LOG_TWO_PI = math.log(2.0 * math.pi)
-SMALLEST_LOG_SCALE = math.log(1e-4)
-"""A column that its parents determine exactly has no density; its scale ends here, of its own."""
-UNSEEN_SLOPE = 0.3
-"""Where a parent and a child are never seen together, the data give no slope to start from."""
 ENTRIES_AT_ONCE = 2**22
-OUT_OF_REACH = 1e10
-FLAT = 1e-5
-"""Nats a row and unit of a coordinate: no slope left to follow."""
+"""Of covariances of patterns: bounds the memory of an evaluation."""
 
 
 @dataclass(frozen=True)
 class LinearFit:
-    """The coefficients x_i = intercept + weights · parents + scale · u, node by node."""
+    """A fitted linear model."""
 
-    intercepts: list[float]
-    weights: list[list[float]]
-    scales: list[float]
+    model: StructuralModel
+    """in double precision"""
     log_prob: float
-    """Mean log-density of what the rows show, at the fit."""
+    """mean log-density of what the rows show, at the fit"""
     iterations: int
     converged: bool
 
@@ -59,55 +55,58 @@ class _Moments:
     mean: Tensor
     scatter: Tensor
 
+    @staticmethod
+    def of(rows: RowSource, plan: Plan) -> _Moments:
+        """Adds up two passes over the rows: first their means, then what is around these."""
+        patterns, d = plan.observed.shape
+        mean = torch.zeros(patterns, d, dtype=torch.float64)
+        scatter = torch.zeros(patterns, d, d, dtype=torch.float64)
+        count = torch.bincount(plan.pattern, minlength=patterns).to(mean)
+        size = max(1, ENTRIES_AT_ONCE // d**2)
+        for pattern, batch in zip(plan.pattern.split(size), rows.batches(size), strict=True):
+            mean.index_add_(0, pattern, batch.values)
+        mean /= count[:, None]
+        for pattern, batch in zip(plan.pattern.split(size), rows.batches(size), strict=True):
+            around = torch.where(batch.observed, batch.values - mean[pattern], 0.0)
+            scatter.index_add_(0, pattern, around[:, :, None] * around[:, None, :])
+        return _Moments(plan.observed, count, mean, scatter)
 
-def fit_linear(graph: CausalGraph, values: Tensor, observed: Tensor) -> LinearFit:
+
+def fit_linear_gaussian(
+    structure: Structure, rows: RowSource, settings: Solving | None = None
+) -> LinearFit:
     """Fits a linear-Gaussian model to all rows.
 
     Arguments:
-        graph: The causal graph.
-        values: (N, d), with finite numbers in the holes.
-        observed: (N, d).
+        structure: The graph, all of whose nodes are continuous, and its ties.
+        rows: The rows.
+        settings: Numbers of the search.
     """
-    values = torch.where(observed, values, 0.0).double()
-    moments = _moments(values, Plan.make(graph, observed))
-    coordinates = _Coordinates(graph, _pairwise_covariance(values, observed))
-    rows = len(values)
+    settings = settings or Solving()
+    moments = _Moments.of(rows, Plan.of(structure.graph, rows))
+    coordinates = _Coordinates(structure, _pairwise_covariance(rows), settings.unseen_slope)
+    point, count = coordinates.start().requires_grad_(), len(rows)
 
-    def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        point = torch.from_numpy(vector).requires_grad_()
+    def objective() -> float:
         mean, covariance = coordinates.moments(point)
         try:
             log_prob, by_mean, by_covariance = _log_likelihood(moments, mean, covariance)
-        except torch.linalg.LinAlgError:  # a step too far: the line search comes back
-            return OUT_OF_REACH, np.zeros_like(vector)
-        torch.autograd.backward([mean, covariance], [-by_mean / rows, -by_covariance / rows])
-        gradient = point.grad if point.grad is not None else torch.zeros_like(point)
-        return -log_prob / rows, gradient.numpy()
+        except torch.linalg.LinAlgError:
+            return math.nan
+        torch.autograd.backward([mean, covariance], [by_mean / count, by_covariance / count])
+        return log_prob / count
 
-    result = minimize(
+    found = maximise(
+        [point],
         objective,
-        coordinates.start(),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=coordinates.bounds(),
-        options={"maxiter": 5000, "maxfun": 10000, "ftol": 1e-14, "gtol": 1e-7, "maxcor": 30},
+        lowest=coordinates.lowest(),
+        steps=5000,
+        value_tolerance=1e-14,
+        slope_tolerance=1e-7,
+        flat=1e-5,
     )
-    intercepts, weights, scales = coordinates.coefficients(torch.from_numpy(result.x))
-    # At the limit of precision a line search may fail; what counts is that nothing pulls any more.
-    converged = bool(result.success) or float(np.abs(result.jac).max()) < FLAT
-    return LinearFit(intercepts, weights, scales, -float(result.fun), int(result.nit), converged)
-
-
-def _moments(values: Tensor, plan: Plan) -> _Moments:
-    patterns, d = plan.observed.shape
-    count = torch.bincount(plan.pattern, minlength=patterns).to(values)
-    mean = values.new_zeros(patterns, d).index_add_(0, plan.pattern, values) / count[:, None]
-    centred = values - mean[plan.pattern]
-    scatter = values.new_zeros(patterns, d, d)
-    for rows in torch.arange(len(values)).split(max(1, ENTRIES_AT_ONCE // d**2)):
-        part = centred[rows]
-        scatter.index_add_(0, plan.pattern[rows], part[:, :, None] * part[:, None, :])
-    return _Moments(plan.observed, count, mean, scatter)
+    model = coordinates.model(point.detach())
+    return LinearFit(model, found.value, found.iterations, found.converged)
 
 
 def _log_likelihood(
@@ -127,62 +126,66 @@ def _log_likelihood(
         inverse = torch.where(both, torch.cholesky_inverse(root), 0.0)
         log_det = 2.0 * root.diagonal(dim1=1, dim2=2).log().sum(1)
         fit = (inverse * scatter).sum((1, 2))
-        total += float(-0.5 * (n * (seen.sum(1) * LOG_TWO_PI + log_det) + fit).sum())
+        total += float(-0.5 * (n * (seen.sum(1) * math.log(2.0 * math.pi) + log_det) + fit).sum())
         by_mean += (n[:, None] * (inverse @ away[..., None])[..., 0]).sum(0)
         by_covariance -= 0.5 * (n[:, None, None] * inverse - inverse @ scatter @ inverse).sum(0)
     return total, by_mean, by_covariance
 
 
-def _pairwise_covariance(values: Tensor, observed: Tensor) -> Tensor:
+def _pairwise_covariance(rows: RowSource) -> Tensor:
     """Returns covariances from the rows that show both columns; nan where none does."""
-    seen = observed.to(values)
-    together = seen.T @ seen
-    mean_first = (values.T @ seen) / together  # of column i in rows that show j too
-    covariance = (values.T @ values) / together - mean_first * mean_first.T
-    return torch.where(together > 2, covariance, math.nan)
+    d = rows.columns
+    together, sums, products = (torch.zeros(d, d, dtype=torch.float64) for _ in range(3))
+    for batch in rows.batches(2**16):
+        seen = batch.observed.to(batch.values)
+        together += seen.T @ seen
+        sums += batch.values.T @ seen  # of column i in rows that show j too
+        products += batch.values.T @ batch.values
+    mean = sums / together
+    return torch.where(together > 2, products / together - mean * mean.T, math.nan)
 
 
 class _Coordinates:
-    """The vector that L-BFGS moves: (intercept, whitened slopes, log-scale) of each node."""
+    """The vector that is moved: (intercept, whitened slopes, log-scale) of each block."""
 
-    def __init__(self, graph: CausalGraph, covariance: Tensor) -> None:
-        self.graph = graph
-        self.sizes = [len(parents) + 2 for parents in graph.parents]
+    def __init__(self, structure: Structure, covariance: Tensor, unseen_slope: float) -> None:
+        self.structure, self.unseen_slope = structure, unseen_slope
+        parents = structure.graph.parents
+        self.sizes = [len(parents[nodes[0]]) + 2 for nodes in structure.blocks]
         self.whitening: list[Tensor] = []
-        """W with w = W v: the parents of a node, times W, are uncorrelated"""
+        """W with w = W v: the parents of a block, times W, are uncorrelated"""
         self.slopes: list[Tensor] = []
         """the pairwise regressions, in whitened coordinates"""
         self.scales: list[float] = []
-        for i, parents in enumerate(graph.parents):
-            self._start_node(covariance, i, list(parents))
+        for nodes in structure.blocks:
+            families = [[i, *parents[i]] for i in nodes]
+            self._start_block(torch.stack([covariance[i][:, i] for i in families]).nanmean(0))
 
-    def _start_node(self, covariance: Tensor, i: int, parents: list[int]) -> None:
-        among = torch.nan_to_num(covariance[parents][:, parents], nan=0.0)
+    def _start_block(self, family: Tensor) -> None:
+        """Starts from the covariance of the node and its parents (1 + p, 1 + p)."""
+        variance, along, among = family[0, 0], family[1:, 0], family[1:, 1:]
+        among = torch.nan_to_num(among, nan=0.0)
         root = torch.linalg.cholesky(_positive(among))
-        whitening = torch.linalg.inv(root).T if parents else root
-        along = covariance[parents, i]
-        unseen = along.isnan()
+        whitening = torch.linalg.inv(root).T if len(along) else root
         weights = whitening @ (whitening.T @ torch.nan_to_num(along, nan=0.0))
-        weights = torch.where(unseen | (weights == 0), UNSEEN_SLOPE, weights)
-        variance = covariance[i, i] - weights @ (2 * torch.nan_to_num(along) - among @ weights)
+        weights = torch.where(along.isnan() | (weights == 0), self.unseen_slope, weights)
+        left = variance - weights @ (2 * torch.nan_to_num(along) - among @ weights)
         self.whitening.append(whitening)
-        self.slopes.append(torch.linalg.solve(whitening, weights) if parents else weights)
-        self.scales.append(math.sqrt(max(float(variance), 1e-3)))
+        self.slopes.append(torch.linalg.solve(whitening, weights) if len(along) else weights)
+        self.scales.append(math.sqrt(max(float(left), 1e-3)))
 
-    def start(self) -> np.ndarray:
+    def start(self) -> Tensor:
+        """Returns the vector at the pairwise regressions."""
         parts = [
             torch.cat([torch.zeros(1), slopes, torch.tensor([math.log(scale)])])
             for slopes, scale in zip(self.slopes, self.scales, strict=True)
         ]
-        return torch.cat(parts).double().numpy()
+        return torch.cat(parts).double()
 
-    def bounds(self) -> list[tuple[float | None, float | None]]:
-        free = (None, None)
-        return [
-            bound
-            for size in self.sizes
-            for bound in (*[free] * (size - 1), (SMALLEST_LOG_SCALE, None))
-        ]
+    def lowest(self) -> list[float]:
+        """Returns the least value of each number."""
+        ends = [[-math.inf] * (size - 1) + [SMALLEST_LOG_SCALE] for size in self.sizes]
+        return [bound for block in ends for bound in block]
 
     def _unpack(self, vector: Tensor) -> list[tuple[Tensor, Tensor, Tensor]]:
         return [
@@ -192,30 +195,33 @@ class _Coordinates:
 
     def moments(self, vector: Tensor) -> tuple[Tensor, Tensor]:
         """Returns μ and Σ of the model at a vector."""
-        d = len(self.graph)
-        nodes = self._unpack(vector)
-        rows = []
-        for i, (_, weights, _) in enumerate(nodes):
-            row = vector.new_zeros(d)
-            rows.append(
-                row.index_put((torch.tensor(self.graph.parents[i], dtype=torch.int64),), weights)
+        graph = self.structure.graph
+        by_node = dict[int, tuple[Tensor, Tensor, Tensor]]()
+        for nodes, block in zip(self.structure.blocks, self._unpack(vector), strict=True):
+            by_node |= dict.fromkeys(nodes, block)
+        rows = [
+            vector.new_zeros(len(graph)).index_put(
+                (torch.tensor(graph.parents[i], dtype=torch.int64),), by_node[i][1]
             )
-        identity = torch.eye(d, dtype=vector.dtype)
+            for i in range(len(graph))
+        ]
+        identity = torch.eye(len(graph), dtype=vector.dtype)
         total = torch.linalg.solve_triangular(
             identity - torch.stack(rows), identity, upper=False, unitriangular=True
         )
-        scaled = total * torch.exp(torch.stack([node[2] for node in nodes]))
-        mean = total @ torch.stack([node[0] for node in nodes])
+        scaled = total * torch.exp(torch.stack([by_node[i][2] for i in range(len(graph))]))
+        mean = total @ torch.stack([by_node[i][0] for i in range(len(graph))])
         return mean, scaled @ scaled.T
 
-    def coefficients(self, vector: Tensor) -> tuple[list[float], list[list[float]], list[float]]:
-        """Returns intercepts, weights and scales at a vector."""
-        nodes = self._unpack(vector)
-        return (
-            [float(node[0]) for node in nodes],
-            [node[1].tolist() for node in nodes],
-            [math.exp(float(node[2])) for node in nodes],
-        )
+    def model(self, vector: Tensor) -> StructuralModel:
+        """Returns the linear model at a vector."""
+        mechanisms = []
+        for block, (intercept, weights, log_scale) in enumerate(self._unpack(vector)):
+            mechanism = Gaussian(self.structure.parents_of(block)).double()
+            scale = math.exp(float(log_scale))
+            mechanism.set_line(float(intercept), weights.tolist(), scale)
+            mechanisms.append(mechanism)
+        return self.structure.model(mechanisms)
 
 
 def _positive(matrix: Tensor) -> Tensor:

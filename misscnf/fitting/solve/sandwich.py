@@ -26,21 +26,16 @@ import copy
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import functional_call, grad, jacrev, vmap
 
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions, LogProb
-from misscnf.mechanisms import Curve
+from misscnf.fitting.settings import Replication
+from misscnf.mechanisms import Mechanism
 from misscnf.model import StructuralModel
 
 __all__ = ["one_step_replicates", "Information", "measure_information", "moved"]
-
-ROWS_AT_ONCE = 1024
-PRIOR_SPREAD = 10.0
-"""A normal prior around the fit, so wide that it only bounds what the table says nothing of."""
-FLAT = 1e-3
-"""Information on a count's dispersion below which it sits at its bound, and stays there."""
 
 
 @dataclass(frozen=True)
@@ -51,24 +46,22 @@ class Information:
     """(N, p)"""
     matrix: Tensor
     """(p, p)"""
-    names: list[str]
-    """Of each of the p numbers: node/parameter."""
     prior_precision: Tensor
     """(p,) T, the precision of the prior of a curve's weights; zero for others"""
+    at_end: Tensor
+    """(p,) whether a parameter rests at an end of its range, where rows say nothing of it"""
+    settings: Replication
 
     def newton_moves(self, gradients: Tensor) -> Tensor:
         """Returns how far a Newton step goes, for each of B gradients of the table, (B, p)."""
-        prior = self.prior_precision + PRIOR_SPREAD**-2
+        prior = self.prior_precision + self.settings.prior_spread**-2
         moves: Tensor = torch.linalg.solve(self.matrix + prior.diag(), gradients.T).T
-        for place, name in enumerate(self.names):
-            if name.endswith("dispersion") and self.matrix[place, place] < FLAT * len(self.scores):
-                moves[:, place] = 0.0
-        return moves
+        return torch.where(self.at_end, 0.0, moves)
 
     def draw_pulls(self, count: int, seed: int) -> Tensor:
         """Draws T c of so many replicates, (count, p)."""
         generator = derive_generator(seed, "priors")
-        drawn = torch.randn(count, len(self.names), generator=generator, dtype=torch.float64)
+        drawn = torch.randn(count, len(self.matrix), generator=generator, dtype=torch.float64)
         return drawn * self.prior_precision.sqrt()
 
     def covariance(self) -> Tensor:
@@ -77,29 +70,26 @@ class Information:
         return bread @ (self.scores.T @ self.scores) @ bread
 
 
-class _Node:
+class _Block:
     """One mechanism as a function of the vector of its parameters."""
 
-    def __init__(self, model: StructuralModel, node: int, start: int) -> None:
-        self.shell = LogProb(model.mechanism(node))
-        parameters = dict(self.shell.named_parameters())
-        self.shapes = {name: tensor.shape for name, tensor in parameters.items()}
-        self.vector = torch.cat([tensor.detach().flatten() for tensor in parameters.values()])
-        self.names = [
-            f"{node}/{name}" for name, tensor in parameters.items() for _ in range(tensor.numel())
-        ]
-        self.prior_precision = torch.cat(
-            [_prior_precision(self.shell, *of) for of in parameters.items()]
-        )
+    def __init__(self, mechanism: Mechanism, start: int) -> None:
+        self.shell = LogProb(mechanism)
+        parameters = dict(mechanism.named_parameters())
+        self.shapes = {f"mechanism.{at}": part.shape for at, part in parameters.items()}
+        self.vector = torch.cat([part.detach().flatten() for part in parameters.values()])
+        precision, ends = mechanism.prior_precision(), mechanism.boundary_parameters()
+        priors = [precision.get(at, torch.zeros(part.shape)) for at, part in parameters.items()]
+        self.prior_precision = torch.cat([prior.flatten().double() for prior in priors])
+        at_ends = [torch.full((part.numel(),), at in ends) for at, part in parameters.items()]
+        self.has_end = torch.cat(at_ends)
         self.place = slice(start, start + len(self.vector))
 
     def log_prob(self, vector: Tensor, own: Tensor, parents: Tensor) -> Tensor:
         """Returns log φ, shaped like own."""
         parts = vector.split([shape.numel() for shape in self.shapes.values()])
-        parameters = {
-            name: part.reshape(shape)
-            for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
-        }
+        named = zip(self.shapes.items(), parts, strict=True)
+        parameters = {name: part.reshape(shape) for (name, shape), part in named}
         found: Tensor = functional_call(self.shell, parameters, (own, parents))
         return found
 
@@ -116,43 +106,42 @@ class _Node:
         return -jacrev(grad(total))(self.vector)
 
 
-def _prior_precision(shell: nn.Module, name: str, parameter: Tensor) -> Tensor:
-    """Returns the precision of a parameter's prior, a number each."""
-    home = shell.get_submodule(name.rpartition(".")[0])
-    if isinstance(home, Curve):
-        return home.prior_precision.expand(parameter.shape).flatten().double()
-    return torch.zeros(parameter.numel(), dtype=torch.float64)
-
-
-def _nodes(model: StructuralModel) -> list[_Node]:
-    nodes: list[_Node] = []
-    for node in range(len(model.graph)):
-        nodes.append(_Node(model, node, nodes[-1].place.stop if nodes else 0))
-    return nodes
-
-
-def measure_information(model: StructuralModel, completions: Completions) -> Information:
+def measure_information(
+    model: StructuralModel, completions: Completions, settings: Replication | None = None
+) -> Information:
     """Returns scores and information of a fitted model whose parameters are few.
+
+    A mechanism that serves several nodes has one row of parameters in the matrix: what each of its
+    nodes says of them is added up.
 
     Arguments:
         model: The fit, in double precision.
         completions: Completions of the rows by it; two at least.
+        settings: Numbers of the Newton steps.
     """
-    nodes = _nodes(model)
-    size = nodes[-1].place.stop
-    matrix = torch.zeros(size, size, dtype=torch.float64)
-    scores = []
-    for rows in torch.arange(len(completions)).split(ROWS_AT_ONCE):
-        score, part = _information_of(nodes, completions, rows, size)
+    settings, blocks, size = settings or Replication(), list[_Block](), 0
+    for block in range(len(model.blocks)):
+        blocks.append(_Block(model.block(block), size))
+        size = blocks[-1].place.stop
+    matrix, scores = torch.zeros(size, size, dtype=torch.float64), []
+    by_node = [blocks[block] for block in model.block_of]
+    for rows in torch.arange(len(completions)).split(1024):
+        score, part = _information_of(by_node, completions, rows, size)
         scores.append(score)
         matrix += part
-    names = [name for node in nodes for name in node.names]
-    prior_precision = torch.cat([node.prior_precision for node in nodes])
-    return Information(torch.cat(scores), (matrix + matrix.T) / 2, names, prior_precision)
+    matrix = (matrix + matrix.T) / 2
+    few = matrix.diagonal() < settings.least_information * len(completions)
+    return Information(
+        torch.cat(scores),
+        matrix,
+        torch.cat([block.prior_precision for block in blocks]),
+        torch.cat([block.has_end for block in blocks]) & few,
+        settings,
+    )
 
 
 def _information_of(
-    nodes: list[_Node], completions: Completions, rows: Tensor, size: int
+    by_node: list[_Block], completions: Completions, rows: Tensor, size: int
 ) -> tuple[Tensor, Tensor]:
     """Returns scores (n, p) and the information (p, p) of some rows."""
     families = completions.families(rows)
@@ -160,17 +149,17 @@ def _information_of(
     score = torch.zeros(len(rows), size, dtype=torch.float64)
     drawn = torch.zeros(len(families.component_row), count, size, dtype=torch.float64)
     matrix = torch.zeros(size, size, dtype=torch.float64)
-    for node, family in zip(nodes, families.nodes, strict=True):
+    for block, family in zip(by_node, families.nodes, strict=True):
         if not len(family.own):
             continue
-        found = node.scores(family.own, family.parents)
-        score[:, node.place].index_add_(0, family.free, found[: len(family.free)])
+        found = block.scores(family.own, family.parents)
+        score[:, block.place].index_add_(0, family.free, found[: len(family.free)])
         of_draws = found[family.place].transpose(0, 1)
-        drawn[:, :, node.place].index_add_(0, family.component, of_draws)
+        drawn[:, :, block.place].index_add_(0, family.component, of_draws)
         times = torch.bincount(family.place.flatten(), minlength=len(found))
         weight = times.to(found) / count
         weight[: len(family.free)] = 1.0
-        matrix[node.place, node.place] += node.curvature(family.own, family.parents, weight)
+        matrix[block.place, block.place] += block.curvature(family.own, family.parents, weight)
     mean = drawn.mean(1)
     score.index_add_(0, families.component_row, mean)
     around = (drawn - mean[:, None]).flatten(0, 1)
@@ -178,7 +167,11 @@ def _information_of(
 
 
 def one_step_replicates(
-    model: StructuralModel, completions: Completions, weights: Tensor, seed: int = 0
+    model: StructuralModel,
+    completions: Completions,
+    weights: Tensor,
+    seed: int = 0,
+    settings: Replication | None = None,
 ) -> list[StructuralModel]:
     """Returns a model for each set of weights of the rows.
 
@@ -187,20 +180,18 @@ def one_step_replicates(
         completions: Completions of the rows by it.
         weights: (B, N) with mean one.
         seed: Where the draws from the priors of curves start.
+        settings: Numbers of the Newton steps.
     """
-    found = measure_information(model, completions)
+    found = measure_information(model, completions, settings)
     gradients = (weights - 1.0) @ found.scores + found.draw_pulls(len(weights), seed)
     return [moved(model, move) for move in found.newton_moves(gradients)]
 
 
 def moved(model: StructuralModel, move: Tensor) -> StructuralModel:
-    """Returns a copy whose parameters are moved, in the order of `Information.names`."""
+    """Returns a copy whose parameters are moved, block by block."""
     copied = copy.deepcopy(model)
-    start = 0
+    sizes = [parameter.numel() for parameter in copied.parameters()]
     with torch.no_grad():
-        for node in range(len(copied.graph)):
-            for parameter in copied.mechanism(node).parameters():
-                step = move[start : start + parameter.numel()]
-                parameter.add_(step.reshape(parameter.shape))
-                start += parameter.numel()
+        for parameter, step in zip(copied.parameters(), move.split(sizes), strict=True):
+            parameter.add_(step.reshape(parameter.shape))
     return copied

@@ -1,1 +1,1 @@
-"""Training of networks: the loop, its gradient, schedules, checkpoints, stacked replicates."""
+"""Training of networks: the one loop, what it follows, checkpoints, stacked replicates."""

@@ -14,23 +14,24 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors.torch import load, save
 from torch import Tensor
 
 from misscnf.data.files import digest, write_atomically
+from misscnf.data.rows import RowSource
 from misscnf.errors import InputError
 
 __all__ = ["Checkpoint", "fingerprint"]
 
 
-def fingerprint(description: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
-    """Returns a digest of what a fit depends on."""
+def fingerprint(description: Mapping[str, Any], *sources: RowSource | None) -> str:
+    """Returns a digest of what a fit depends on: a description, and all rows."""
     hasher = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
-    for name in sorted(tensors):
-        tensor = tensors[name].detach().cpu().contiguous()
-        hasher.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
-        hasher.update(tensor.view(torch.uint8).numpy().tobytes() if tensor.numel() else b"")
+    for source in sources:
+        hasher.update(b"none" if source is None else f"{len(source)} {source.columns}".encode())
+        for batch in () if source is None else source.batches():
+            for tensor in batch:
+                hasher.update(tensor.cpu().numpy().tobytes())
     return hasher.hexdigest()
 
 
@@ -51,7 +52,7 @@ class Checkpoint:
         """Keeps a state; earlier tensors stay until the new JSON names the new ones."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            data = save({name: tensor.contiguous() for name, tensor in tensors.items()})
+            data = save({name: tensor.detach().contiguous() for name, tensor in tensors.items()})
             name = f"{digest(data)[:16]}.safetensors"
             write_atomically(self.folder / name, data)
             about = {"fingerprint": self.fingerprint, "tensors": name, "state": state}

@@ -4,302 +4,269 @@ The weights of the last epoch are kept, where the schedule comes to rest, unless
 have a held-out likelihood that is clearly higher. The highest of many epochs on few rows is
 mostly luck: chosen by it, networks end in the middle of their schedule and are worse.
 
-Every random number is derived from (seed, purpose, epoch, step), so that a resumed fit draws what
-an uninterrupted one would have drawn, and ends in the same bits.
+The loop follows an `Objective`: one model, or B replicates of one, each of which keeps an epoch of
+its own. Every random number is derived from (seed, purpose, epoch, step), so that a resumed fit
+draws what an uninterrupted one would have drawn, and ends in the same bits.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import OneCycleLR, ReduceLROnPlateau
+from torch.optim.swa_utils import AveragedModel
 
-from misscnf.draws import derive_generator
 from misscnf.fitting.elpd import ElpdDifference
-from misscnf.fitting.settings import Settings
+from misscnf.fitting.settings import Training
 from misscnf.fitting.train.checkpoint import Checkpoint
-from misscnf.fitting.train.objective import (
-    StepReport,
-    complete_family_gradient,
-    fisher_gradient,
-    pathwise_gradient,
-)
-from misscnf.fitting.train.schedule import Schedule, make_schedule, schedule_state
-from misscnf.inference.elimination import Plan
-from misscnf.inference.likelihood import observed_log_prob
-from misscnf.mechanisms import Curve
-from misscnf.model import StructuralModel
+from misscnf.fitting.train.objective import Objective, StepReport
 
-__all__ = ["Rows", "Trainer", "Watcher"]
+__all__ = ["EpochRecord", "Judge", "Trainer", "Watcher"]
 
 SECONDS_BETWEEN_CHECKPOINTS = 1.0
-FEWEST_SHOWN = 1000
-"""A family that fewer rows show whole waits for the likelihood: a network bends to a few hundred
-rows as it likes, and the likelihood does not bring it back."""
-ERRORS_TO_BEAT = 3.0
-"""The best of sixty epochs lies up to two standard errors above the last by luck alone."""
+
+Judge = Callable[[Mapping[str, Tensor]], Tensor]
+"""Takes parameters, and returns how good they are, (), or (B,) for each replicate."""
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """What is known of an epoch; log-densities in nats a row."""
+
+    epoch: int
+    learning_rate: float | None = None
+    """In its last step."""
+    below_target: float | None = None
+    """Share of the components with fewer effective draws than asked for."""
+    train: float | None = None
+    """Of the rows to learn from, on the way; None where no step computed it."""
+    validation: float | None = None
+    """Of held-out rows, by the averaged weights; None where there are none."""
+    seconds: float | None = None
+    kept: bool | None = None
+    """Whether its weights are those that are kept."""
+    stage: str | None = None
+    """What is done, where it is no training."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns what is known, by name."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 class Watcher(Protocol):
     """Someone who looks on while a fit runs, such as a progress bar."""
 
-    def __call__(self, epoch: dict[str, Any], epochs: int) -> None:
-        """Takes the record of an epoch."""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows of a table with their plan."""
-
-    values: Tensor
-    """(N, d), finite numbers in the holes; column by column in memory, as nodes read them"""
-    plan: Plan
-
-    @staticmethod
-    def of(model: StructuralModel, values: Tensor, observed: Tensor, *, joint: bool) -> Rows:
-        """Plans rows on the device and in the precision of a model."""
-        like = next(model.parameters())
-        plan = Plan.make(model.graph, observed, joint=joint).to(like.device)
-        filled = torch.where(observed, values, 0.0).to(like)
-        return Rows(filled.T.contiguous().T, plan)
-
-    def select(self, rows: Tensor) -> Rows:
-        """Returns some of the rows."""
-        return Rows(self.values.T[:, rows].T, self.plan.select(rows))
-
-    def __len__(self) -> int:
-        return len(self.values)
+    def __call__(self, record: EpochRecord, epochs: int, /) -> None:
+        """Takes the record of an epoch, and how many there will be."""
 
 
 @dataclass
 class _State:
-    """All that changes while a fit runs."""
+    """Where a fit is."""
 
     epoch: int = 0
     step: int = 0
-    best: float = -math.inf
-    best_epoch: int = 0
     waited: int = 0
-    history: list[dict[str, Any]] = field(default_factory=list)
-
-
-def _well_covered(plan: Plan) -> frozenset[int]:
-    """Returns the nodes whose family is shown whole by enough rows."""
-    shown = torch.bincount(plan.free_factors()[0], minlength=len(plan.graph))
-    return frozenset((shown >= FEWEST_SHOWN).nonzero().flatten().tolist())
-
-
-def _hides_together(plan: Plan) -> bool:
-    """Says whether some row hides several nodes in one component."""
-    node = torch.arange(len(plan.graph), device=plan.label.device)
-    return bool((plan.hidden & (plan.label != node)).any())  # labelled by a smaller node
+    """epochs since held-out rows gained"""
+    history: list[EpochRecord] = field(default_factory=list)
 
 
 class Trainer:
-    """Fits the parameters of a model to incomplete rows.
+    """Moves the parameters of an objective to where rows want them.
 
     Arguments:
-        model: The model; its parameters are changed in place.
-        train: Rows to learn from.
-        validation: Held-out rows, or None.
+        objective: What is trained, on which rows.
         settings: How to train.
-        seed: Where randomness starts.
         checkpoint: Where to keep the state, or None.
+        judge: What chooses the best epoch; the mean of held-out log-densities if None.
+        keep: Whether the best epoch is kept whenever there is one, or only where it is clearly
+            better than the last, by `settings.z_best` standard errors of held-out log-densities.
+            Without `settings.keep_best` it never is.
     """
 
     def __init__(
         self,
-        model: StructuralModel,
-        train: Rows,
-        validation: Rows | None,
-        settings: Settings,
-        seed: int,
+        objective: Objective,
+        settings: Training,
         checkpoint: Checkpoint | None = None,
+        *,
+        judge: Judge | None = None,
+        keep: Literal["best", "clearly better"] = "clearly better",
     ) -> None:
-        self.model, self.train, self.validation = model, train, validation
-        self.settings, self.seed, self.checkpoint = settings, seed, checkpoint
-        self.batch = settings.batch_for(len(train))
-        self.steps_an_epoch = math.ceil(len(train) / self.batch)
-        self.well_covered = _well_covered(train.plan)
-        any_covered = any(train.plan.graph.parents[i] for i in self.well_covered)
-        before = round(settings.complete_family_share * settings.epochs) if any_covered else 0
-        self.epochs = before + settings.epochs
-        # With nothing hidden, the likelihood is no dearer than its shown families: the same.
-        self.complete_family_epochs = before if bool(train.plan.hidden.any()) else 0
-        self.parameters = dict(model.named_parameters())
+        self.objective, self.settings, self.checkpoint = objective, settings, checkpoint
+        self.judge = judge or (lambda parameters: objective.validate(parameters).mean(-1))
+        self.keep = keep
+        self.parameters = objective.parameters
+        self.batch = settings.batch_for(len(objective))
         self.optimiser = torch.optim.AdamW(
             self.parameters.values(), lr=settings.learning_rate, weight_decay=0.0, fused=True
         )
-        steps = self.epochs * self.steps_an_epoch
-        self.schedule: Schedule = make_schedule(settings.schedule, settings.learning_rate, steps)
-        self.curves = [part for part in model.modules() if isinstance(part, Curve)]
-        self.averaged = self._copy()
-        self.best = self._copy()
-        self.state = _State()
-        self.last = (
-            torch.full_like(train.values, torch.nan) if _hides_together(train.plan) else None
-        )
-        """Where each row was last completed, for `integration.guided`; nan where not yet."""
-        self.device = next(iter(self.parameters.values())).device
+        steps = objective.epochs * math.ceil(len(objective) / self.batch)
+        self.schedule = _make_schedule(self.optimiser, settings, steps)
+        self._now = nn.ParameterList(self.parameters.values())
+        self._average = AveragedModel(self._now, multi_avg_fn=_reach_back(settings.averaging))
+        self._average.update_parameters(self._now)  # the start counts as a step
+        self.averaged = dict(zip(self.parameters, self._average.parameters(), strict=True))
+        self.best = {name: tensor.detach().clone() for name, tensor in self.parameters.items()}
+        self.highest = torch.full(objective.replicates, -math.inf, dtype=torch.float64)
+        """what the judge says of the best, () or (B,)"""
+        self.best_epoch = torch.zeros(objective.replicates, dtype=torch.int64)
+        """likewise; zero is the start"""
+        self.state, self.rate = _State(), settings.learning_rate
 
-    def run(self, watch: Watcher | None = None) -> list[dict[str, Any]]:
+    def run(self, watch: Watcher | None = None) -> list[EpochRecord]:
         """Trains, from the checkpoint on if there is one; returns the record of each epoch."""
         self._resume()
         saved = time.monotonic()
         while not self._finished():
-            started = time.monotonic()
-            reports = [self._step(step) for step in range(self.steps_an_epoch)]
-            record = self._close_epoch(reports)
-            record["seconds"] = time.monotonic() - started
+            record = self._run_epoch()
             if watch is not None:
-                watch(record, self.epochs)
+                watch(record, self.objective.epochs)
             if time.monotonic() - saved > SECONDS_BETWEEN_CHECKPOINTS or self._finished():
                 self._save()
                 saved = time.monotonic()
-        kept = self.state.epoch
-        if self._best_is_better():
-            kept, self.averaged = self.state.best_epoch, self.best
-        self._load(self.averaged)
-        return [{**record, "kept": record["epoch"] == kept} for record in self.state.history]
-
-    def _best_is_better(self) -> bool:
-        """Returns whether held-out rows clearly favour another epoch than the last."""
-        if self.validation is None or not self.settings.keep_best:
-            return False
-        best, last = (self._validate(self.validation, of) for of in (self.best, self.averaged))
-        return ElpdDifference.of(best - last).ratio > ERRORS_TO_BEAT
+        kept = self._keep()
+        return [replace(record, kept=record.epoch in kept) for record in self.state.history]
 
     def _finished(self) -> bool:
         patience = self.settings.patience
         tired = patience is not None and self.state.waited >= patience
-        return tired or self.state.epoch >= self.epochs
+        return tired or self.state.epoch >= self.objective.epochs
 
-    def _step(self, step: int) -> StepReport:
-        epoch = self.state.epoch
-        if step == 0:
-            shuffle = derive_generator(self.seed, "shuffle", epoch)
-            order = torch.randperm(len(self.train), generator=shuffle).to(self.device)
-            self._order = order
-        chosen = self._order[step * self.batch : (step + 1) * self.batch]
-        rows = self.train.select(chosen)
-        generator = derive_generator(self.seed, "step", epoch, step, device=self.device)
+    def _run_epoch(self) -> EpochRecord:
+        """Visits every row once, in an order of its own, and asks the held-out rows."""
+        started, state = time.monotonic(), self.state
+        batches = self.objective.order(state.epoch).split(self.batch)
+        reports = [self.step(rows, step) for step, rows in enumerate(batches)]
+        state.epoch += 1
+        log_probs = [report.log_prob for report in reports if report.log_prob is not None]
+        record = EpochRecord(
+            state.epoch,
+            learning_rate=self.rate,
+            below_target=sum(report.below_target for report in reports) / len(reports),
+            train=sum(log_probs) / len(log_probs) if log_probs else None,
+            validation=self._ask_held_out() if self.objective.held_out else None,
+        )
+        state.history.append(replace(record, seconds=time.monotonic() - started))
+        return state.history[-1]
+
+    def step(self, rows: Tensor, step: int) -> StepReport:
+        """Takes a step, of this number in its epoch, along the gradient of some rows."""
         self.optimiser.zero_grad(set_to_none=True)
-        report = self._gradient(rows, chosen, generator)
-        for curve in self.curves:
-            (-curve.log_prior() / len(self.train)).backward()
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.schedule.rate(self.state.step)
+        report = self.objective.gradient(rows, self.state.epoch, step)
         self.optimiser.step()
         self.state.step += 1
-        self._average()
+        self.rate = self.optimiser.param_groups[0]["lr"]
+        if isinstance(self.schedule, OneCycleLR) and self.state.step < self.schedule.total_steps:
+            self.schedule.step()
+        self._average.update_parameters(self._now)
         return report
 
-    def _gradient(self, rows: Rows, chosen: Tensor, generator: torch.Generator) -> StepReport:
-        s = self.settings
-        if self.state.epoch < self.complete_family_epochs:
-            return complete_family_gradient(self.model, rows.values, rows.plan, self.well_covered)
-        if s.gradient == "pathwise":
-            return pathwise_gradient(self.model, rows.values, rows.plan, s.effort, generator)
-        last = None if self.last is None else self.last[chosen]
-        report = fisher_gradient(
-            self.model, rows.values, rows.plan, s.effort, s.completions, generator, last
-        )
-        if self.last is not None and last is not None:
-            self.last[chosen] = last
-        return report
+    @torch.no_grad()
+    def _ask_held_out(self) -> float:
+        """Remembers the averaged weights where they are the best; returns how good they are."""
+        found = self.judge(self.averaged).to(self.highest)
+        better = found > self.highest
+        self.highest[better], self.best_epoch[better] = found[better], self.state.epoch
+        for name, best in self.best.items():
+            best[better] = self.averaged[name][better]
+        self.state.waited = 0 if better.any() else self.state.waited + 1
+        if isinstance(self.schedule, ReduceLROnPlateau):
+            self.schedule.step(-float(found.mean()))
+        return float(found.mean())
 
-    def _average(self) -> None:
-        rate = self.settings.averaging
-        names = list(self.parameters)
-        now = [self.parameters[name].detach() for name in names]
-        averaged = [self.averaged[name] for name in names]
-        if rate is None:
-            torch._foreach_copy_(averaged, now)
-            return
-        # Early on, the average reaches back no further than the fit itself.
-        torch._foreach_lerp_(averaged, now, max(1.0 - rate, 1.0 / (1.0 + self.state.step)))
+    @torch.no_grad()
+    def _keep(self) -> set[int]:
+        """Gives the parameters what is kept; returns the epochs that it comes from."""
+        for name, parameter in self.parameters.items():
+            parameter.copy_(self.averaged[name])
+        if not self.settings.keep_best or not self.objective.held_out:
+            return {self.state.epoch}
+        chosen = self._is_chosen()
+        for name, parameter in self.parameters.items():
+            parameter[chosen] = self.best[name][chosen]
+        return set(torch.where(chosen, self.best_epoch, self.state.epoch).flatten().tolist())
 
-    def _close_epoch(self, reports: list[StepReport]) -> dict[str, Any]:
-        state = self.state
-        state.epoch += 1
-        record: dict[str, Any] = {
-            "epoch": state.epoch,
-            "learning_rate": self.schedule.rate(state.step - 1),
-            "below_target": sum(report.below_target for report in reports) / len(reports),
-        }
-        log_probs = [report.log_prob for report in reports if report.log_prob is not None]
-        if log_probs:
-            record["train"] = sum(log_probs) / len(log_probs)
-        if self.validation is not None:
-            validation = float(self._validate(self.validation, self.averaged).mean())
-            record["validation"] = validation
-            self.schedule.observe(validation)
-            if validation > state.best:
-                state.best, state.best_epoch, state.waited = validation, state.epoch, 0
-                self.best = {name: tensor.clone() for name, tensor in self.averaged.items()}
-            else:
-                state.waited += 1
-        state.history.append(record)
-        return record
-
-    def _validate(self, rows: Rows, weights: dict[str, Tensor]) -> Tensor:
-        """Returns the log-densities of rows, by the same draws for all weights, (N,)."""
-        current = self._copy()
-        self._load(weights)
-        generator = derive_generator(self.seed, "validate", device=self.device)
-        effort = self.settings.validation_effort
-        result = observed_log_prob(self.model, rows.values, rows.plan, generator, effort)
-        self._load(current)
-        return result.log_prob
-
-    def _copy(self) -> dict[str, Tensor]:
-        return {name: parameter.detach().clone() for name, parameter in self.parameters.items()}
-
-    def _load(self, tensors: dict[str, Tensor]) -> None:
-        with torch.no_grad():
-            for name, parameter in self.parameters.items():
-                parameter.copy_(tensors[name])
+    def _is_chosen(self) -> Tensor:
+        """Says where the best epoch is kept instead of the last, () or (B,)."""
+        if self.keep == "best":
+            return torch.ones_like(self.best_epoch, dtype=torch.bool)
+        gap = self.objective.validate(self.best) - self.objective.validate(self.averaged)
+        ratios = [ElpdDifference.of(one).ratio for one in gap.reshape(-1, gap.shape[-1])]
+        return torch.tensor(ratios).reshape(self.best_epoch.shape) > self.settings.z_best
 
     def _save(self) -> None:
         if self.checkpoint is None:
             return
-        tensors = {
-            f"{group}/{name}": tensor
-            for group, part in (
-                ("now", self._copy()),
-                ("averaged", self.averaged),
-                ("best", self.best),
-            )
-            for name, tensor in part.items()
+        history = [record.to_dict() for record in self.state.history]
+        state = {
+            "loop": {**vars(self.state), "history": history},
+            "schedule": self.schedule.state_dict(),
         }
-        for name, parameter in self.parameters.items():
-            for key, tensor in self.optimiser.state[parameter].items():
-                tensors[f"optimiser/{name}/{key}"] = torch.as_tensor(tensor)
-        if self.last is not None:
-            tensors["last"] = self.last
-        state = {"loop": vars(self.state), "schedule": schedule_state(self.schedule)}
-        self.checkpoint.write(tensors, state)
+        self.checkpoint.write(self._tensors(), state)
 
+    def _tensors(self) -> dict[str, Tensor]:
+        """Returns all tensors that change, by name."""
+        found = {"highest": self.highest, "best epoch": self.best_epoch}
+        found |= {f"objective/{name}": tensor for name, tensor in self.objective.state.items()}
+        for name, parameter in self.parameters.items():
+            found[f"now/{name}"] = parameter
+            found[f"averaged/{name}"] = self.averaged[name]
+            found[f"best/{name}"] = self.best[name]
+            for key, tensor in self.optimiser.state[parameter].items():
+                found[f"optimiser/{key}/{name}"] = tensor
+        return found
+
+    @torch.no_grad()
     def _resume(self) -> None:
         found = self.checkpoint.read() if self.checkpoint is not None else None
         if found is None:
             return
         tensors, state = found
-        tensors = {name: tensor.to(self.device) for name, tensor in tensors.items()}
-        self._load({name: tensors[f"now/{name}"] for name in self.parameters})
-        self.averaged = {name: tensors[f"averaged/{name}"] for name in self.parameters}
-        self.best = {name: tensors[f"best/{name}"] for name in self.parameters}
-        self.last = tensors.get("last", self.last)
+        history = [EpochRecord(**record) for record in state["loop"]["history"]]
+        self.state = _State(**{**state["loop"], "history": history})
         for name, parameter in self.parameters.items():
-            prefix = f"optimiser/{name}/"
             self.optimiser.state[parameter] = {
-                key.removeprefix(prefix): tensor
-                for key, tensor in tensors.items()
-                if key.startswith(prefix)
+                key: tensors[f"optimiser/{key}/{name}"].to(parameter.device)
+                for key in ("step", "exp_avg", "exp_avg_sq")
+                if f"optimiser/{key}/{name}" in tensors
             }
-        self.state = _State(**state["loop"])
-        self.schedule = type(self.schedule)(**state["schedule"])
+        for name, tensor in self._tensors().items():
+            tensor.copy_(tensors[name])
+        self._average.n_averaged.fill_(1 + self.state.step)
+        self.schedule.load_state_dict(state["schedule"])
+        self.optimiser.param_groups[0]["lr"] = self.schedule.get_last_lr()[0]
+
+
+def _make_schedule(
+    optimiser: torch.optim.Optimizer, settings: Training, steps: int
+) -> OneCycleLR | ReduceLROnPlateau:
+    if settings.schedule == "plateau":
+        return ReduceLROnPlateau(optimiser, factor=0.95, patience=60, threshold=1e-4)
+    steps = max(2, steps)
+    return OneCycleLR(
+        optimiser,
+        settings.learning_rate,
+        total_steps=steps,
+        pct_start=max(settings.warm_up, 2 / steps),  # torch needs a step on the way up
+        div_factor=25.0,
+        final_div_factor=40.0,
+        cycle_momentum=False,
+    )
+
+
+def _reach_back(averaging: float | None) -> Callable[[Any, Any, Tensor | int], None]:
+    """Returns an exponential average that, early on, reaches back no further than the fit."""
+
+    @torch.no_grad()
+    def update(averaged: list[Tensor], now: list[Tensor], count: Tensor | int) -> None:
+        share = max(1.0 - (averaging or 0.0), 1.0 / (1.0 + int(count)))
+        torch._foreach_lerp_(averaged, now, share)
+
+    return update

@@ -1,4 +1,8 @@
-r"""The gradient of the observed-data likelihood.
+r"""What a training loop follows: an objective, and the gradient of the observed-data likelihood.
+
+An objective knows its rows and what they say of parameters; the loop (`loop`) knows steps, epochs,
+rates and which epoch is kept. `ObservedLikelihood` is that of one model on incomplete rows;
+`ensemble` has that of many models on completions.
 
 Fisher's identity: the score of what is seen is the complete-data score, averaged over the
 posterior of what is hidden,
@@ -20,28 +24,188 @@ depend on their values.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
+from misscnf.data.rows import RowSource
+from misscnf.draws import derive_generator
+from misscnf.fitting.settings import Settings
 from misscnf.inference.elimination import Components, Plan
 from misscnf.inference.integrals import Effort, integrate
-from misscnf.inference.likelihood import free_log_prob
+from misscnf.inference.likelihood import free_log_prob, observed_log_prob
 from misscnf.model import StructuralModel
 
-__all__ = ["StepReport", "fisher_gradient", "pathwise_gradient", "complete_family_gradient"]
+__all__ = ["Objective", "ObservedLikelihood", "StepReport"]
+__all__ += ["fisher_gradient", "pathwise_gradient", "complete_family_gradient"]
 
 
 @dataclass(frozen=True)
 class StepReport:
     """What a step learned on its way."""
 
-    log_prob: float | None
+    log_prob: float | None = None
     """Mean log-density of what the rows show, where the step computed it."""
-    below_target: float
+    below_target: float = 0.0
     """Share of the components with fewer effective draws than asked for."""
+
+
+class Objective(ABC):
+    """What a training loop follows: parameters, and what rows say of them.
+
+    One model, or B replicates of one, along the first axis of every parameter.
+    """
+
+    parameters: Mapping[str, Tensor]
+    """What is trained, by name; changed in place."""
+    replicates: tuple[int, ...]
+    """() for one model, (B,) for replicates."""
+    epochs: int
+    held_out: int
+    """How many rows judge what is learned; maybe none."""
+    state: Mapping[str, Tensor]
+    """What else changes from step to step, in place; a checkpoint keeps it."""
+
+    @abstractmethod
+    def order(self, epoch: int) -> Tensor:
+        """Returns the numbers of all rows that are learned from, in the order of an epoch."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Returns how many rows are learned from."""
+
+    @abstractmethod
+    def gradient(self, rows: Tensor, epoch: int, step: int) -> StepReport:
+        """Adds the gradient of −mean log-density of some rows, with priors, to the parameters."""
+
+    @abstractmethod
+    def validate(self, parameters: Mapping[str, Tensor]) -> Tensor:
+        """Returns the log-densities of the held-out rows, by the same draws at every call.
+
+        (n,), or (B, n) of replicates, times the weights of the rows.
+        """
+
+
+class ObservedLikelihood(Objective):
+    """The likelihood of what incomplete rows show, for one model.
+
+    Arguments:
+        model: The model, in the precision and on the device of its training.
+        rows: Rows to learn from; read batch by batch.
+        held_out: Rows that judge, or None.
+        settings: How to train, and how hard to work on what is hidden.
+        seed: Where randomness starts.
+    """
+
+    def __init__(
+        self,
+        model: StructuralModel,
+        rows: RowSource,
+        held_out: RowSource | None,
+        settings: Settings,
+        seed: int,
+    ) -> None:
+        self.model, self.rows, self.seed = model, rows, seed
+        self.training, self.integration = settings.training, settings.integration
+        self.parameters, self.replicates = dict(model.named_parameters()), ()
+        self.like = next(iter(self.parameters.values())).detach()
+        blocks = [model.block(block) for block in range(len(model.blocks))]
+        self.with_prior = [mechanism for mechanism in blocks if mechanism.prior_precision()]
+        self.plan = self._plan(rows)
+        self.judges = None if held_out is None else (held_out, self._plan(held_out))
+        self.held_out = 0 if held_out is None else len(held_out)
+        self.well_covered = _well_covered(model, self.plan, self.training.fewest_complete)
+        any_covered = any(model.graph.parents[i] for i in self.well_covered)
+        share = self.training.complete_family_share if any_covered else 0.0
+        before = round(share * self.training.epochs)
+        self.epochs = before + self.training.epochs
+        # With nothing hidden, the likelihood is no dearer than its complete families: the same.
+        self.complete_family_epochs = before if bool(self.plan.hidden.any()) else 0
+        self.last = None
+        """(N, d) where each row was last completed, the state of its chain; nan where not yet"""
+        if _hides_together(self.plan):
+            self.last = self.like.new_full((len(rows), rows.columns), torch.nan)
+        self.state = {} if self.last is None else {"last": self.last}
+
+    def _plan(self, rows: RowSource) -> Plan:
+        plan = Plan.of(self.model.graph, rows, joint=self.integration.joint)
+        return plan.to(self.like.device)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def order(self, epoch: int) -> Tensor:
+        """Returns all rows, shuffled."""
+        return torch.randperm(len(self), generator=derive_generator(self.seed, "shuffle", epoch))
+
+    def gradient(self, rows: Tensor, epoch: int, step: int) -> StepReport:
+        """Adds the gradient of −mean log p(x_O) − log prior / N to the parameters."""
+        device = self.like.device
+        generator = derive_generator(self.seed, "step", epoch, step, device=device)
+        values, rows = self._numbers(self.rows.take(rows).values), rows.to(device)
+        report = self._gradient(values, rows, generator, epoch)
+        for mechanism in self.with_prior:
+            log_prior = mechanism.log_prior()
+            assert log_prior is not None
+            (-log_prior / len(self)).backward()
+        return report
+
+    def _gradient(
+        self, values: Tensor, rows: Tensor, generator: Generator, epoch: int
+    ) -> StepReport:
+        plan, effort = self.plan.select(rows), self.integration.training
+        if epoch < self.complete_family_epochs:
+            return complete_family_gradient(self.model, values, plan, self.well_covered)
+        if self.training.gradient == "pathwise":
+            return pathwise_gradient(self.model, values, plan, effort, generator)
+        last = None if self.last is None else self.last[rows]
+        completions = self.training.completions
+        report = fisher_gradient(self.model, values, plan, effort, completions, generator, last)
+        if self.last is not None and last is not None:
+            self.last[rows] = last
+        return report
+
+    def _numbers(self, values: Tensor) -> Tensor:
+        """Returns values as the model computes; column by column in memory, as nodes read them."""
+        return values.to(self.like).T.contiguous().T
+
+    @torch.no_grad()
+    def validate(self, parameters: Mapping[str, Tensor]) -> Tensor:
+        """Returns log p(x_O) of the held-out rows, (n,)."""
+        assert self.judges is not None
+        now = {name: parameter.clone() for name, parameter in self.parameters.items()}
+        self._load(parameters)
+        (held_out, plan), found, start = self.judges, [], 0
+        generator = derive_generator(self.seed, "validate", device=self.like.device)
+        effort = self.integration.validation
+        for batch in held_out.batches(effort.rows_at_once):
+            values = self._numbers(batch.values)
+            part = plan.select(torch.arange(start, start + len(values), device=values.device))
+            found.append(observed_log_prob(self.model, values, part, generator, effort).log_prob)
+            start += len(values)
+        self._load(now)
+        return torch.cat(found)
+
+    def _load(self, tensors: Mapping[str, Tensor]) -> None:
+        for name, parameter in self.parameters.items():
+            parameter.copy_(tensors[name])
+
+
+def _well_covered(model: StructuralModel, plan: Plan, fewest: int) -> frozenset[int]:
+    """Returns the nodes whose block has a complete family in enough rows, over all its nodes."""
+    rows = torch.bincount(plan.pattern, minlength=len(plan.free))
+    complete = (rows[:, None] * plan.free).sum(0).tolist()
+    enough = [sum(complete[i] for i in nodes) >= fewest for nodes in model.blocks]
+    return frozenset(i for i, block in enumerate(model.block_of) if enough[block])
+
+
+def _hides_together(plan: Plan) -> bool:
+    """Says whether some row hides several nodes in one component."""
+    node = torch.arange(len(plan.graph), device=plan.label.device)
+    return bool((plan.hidden & (plan.label != node)).any())  # labelled by a smaller node
 
 
 def fisher_gradient(
@@ -50,7 +214,7 @@ def fisher_gradient(
     plan: Plan,
     effort: Effort,
     completions: int,
-    generator: torch.Generator,
+    generator: Generator,
     last: Tensor | None = None,
 ) -> StepReport:
     """Adds the gradient of −mean log p(x_O) to the parameters.
@@ -67,12 +231,10 @@ def fisher_gradient(
     """
     components = plan.components()
     with torch.no_grad():
-        completed, log_integral, below_target = _complete(
+        completed, total, below_target = _complete(
             model, values, components, effort, completions, generator, last
         )
-    total = log_integral
-    drawn_nodes = torch.cat([components.cell_node, components.evidence_node])
-    drawn_rows = torch.cat([components.cell_row, components.evidence_row])
+    drawn_nodes, drawn_rows, _ = components.factors()
     order = torch.argsort(drawn_nodes, stable=True)
     free_by_node = _by_node(*plan.free_factors(), len(model.graph))
     drawn_by_node = _by_node(drawn_nodes[order], drawn_rows[order], len(model.graph))
@@ -103,7 +265,7 @@ def complete_family_gradient(
             loss = -factor.sum() / len(values)
             if loss.requires_grad:
                 loss.backward()
-    return StepReport(None, 0.0)
+    return StepReport()
 
 
 def _complete(
@@ -112,7 +274,7 @@ def _complete(
     components: Components,
     effort: Effort,
     completions: int,
-    generator: torch.Generator,
+    generator: Generator,
     last: Tensor | None = None,
 ) -> tuple[Tensor, float, float]:
     """Returns completed rows (S, N, d), Σ log-integrals, and the share that fell short."""
@@ -141,11 +303,7 @@ def _by_node(nodes: Tensor, rows: Tensor, count: int) -> tuple[Tensor, ...]:
 
 
 def pathwise_gradient(
-    model: StructuralModel,
-    values: Tensor,
-    plan: Plan,
-    effort: Effort,
-    generator: torch.Generator,
+    model: StructuralModel, values: Tensor, plan: Plan, effort: Effort, generator: Generator
 ) -> StepReport:
     """Adds the gradient of −mean log p̂(x_O), through the draws, as the paper does."""
     log_prob = free_log_prob(model, values, plan).sum()
@@ -154,4 +312,4 @@ def pathwise_gradient(
     mean = log_prob / len(values)
     if mean.requires_grad:
         (-mean).backward()
-    return StepReport(float(mean.detach()), 0.0)
+    return StepReport(float(mean.detach()))

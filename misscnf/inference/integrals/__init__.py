@@ -4,13 +4,31 @@ For a component c with noise u_c ~ N(0, I) and evidence e(u_c) = Π_{i ∈ O, H_
 
     log E_u [e(u_c)]  and draws from  p(u_c | x_O) ∝ N(u_c; 0, I) e(u_c)
 
-come in closed form where all its mechanisms are linear-Gaussian, by adaptive quadrature where one
-number is hidden, and by guided quasi-random draws otherwise; the paper's independent draws from
-the prior stay available. Each way returns the same thing, a `Integral`: values of the hidden cells
-and what they weigh. Another proposal is another function that returns blocks.
+come from one of these ways; each returns an `Integral`, and another one is another function that
+returns integrals.
+
+closed_form    all mechanisms linear-Gaussian: exact
+enumeration    a sum over the joint states of hidden discrete nodes (`states`)
+quadrature     one hidden number: adaptive, along a line
+importance     several: importance sampling by an adapted `proposal`
+prior          the paper's independent draws from the prior
+
+effort         how hard to work: every number that shapes an integral
+dispatch       which way serves which component
+integral       what every way returns
+sweep          one pass through the graph, which all that draw make
 """
 
 from misscnf.inference.integrals.dispatch import integrate
-from misscnf.inference.integrals.integral import Effort, Integral, WeightedDraws
+from misscnf.inference.integrals.effort import (
+    ALGORITHM_1,
+    Effort,
+    Efforts,
+    EnumerationRules,
+    ImportanceRules,
+    QuadratureRules,
+)
+from misscnf.inference.integrals.integral import Integral, WeightedDraws
 
-__all__ = ["integrate", "Effort", "Integral", "WeightedDraws"]
+__all__ = ["integrate", "Integral", "WeightedDraws", "Effort", "EnumerationRules"]
+__all__ += ["QuadratureRules", "ImportanceRules", "Efforts", "ALGORITHM_1"]

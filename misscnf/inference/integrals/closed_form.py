@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.draws import normal_numbers
 from misscnf.inference.elimination import Components
@@ -28,12 +28,10 @@ from misscnf.model import StructuralModel
 
 __all__ = ["GaussianIntegral", "closed_form"]
 
-LOG_TWO_PI = math.log(2.0 * math.pi)
-
 
 @dataclass(frozen=True)
 class GaussianIntegral:
-    """Components of at most m hidden nodes, padded to m by standard normals."""
+    """Components of at most m hidden nodes, padded to m by independent standard normals."""
 
     components: Components
     slot: Tensor
@@ -58,7 +56,7 @@ class GaussianIntegral:
         """Returns infinity: no draws are needed."""
         return torch.full_like(self.integral, math.inf)
 
-    def draw(self, count: int, generator: torch.Generator, *, even: bool = False) -> Tensor:
+    def draw(self, count: int, generator: Generator, *, even: bool = False) -> Tensor:
         """Returns exact posterior draws, (H, count); antithetic pairs where `even`."""
         shape = (*self.mean.shape, (count + 1) // 2 if even else count)
         scores = normal_numbers(shape, generator, self.mean)
@@ -88,7 +86,7 @@ class GaussianIntegral:
 def closed_form(
     model: StructuralModel, values: Tensor, components: Components
 ) -> Iterator[GaussianIntegral]:
-    """Yields blocks of components of similar size, so that padding stays small."""
+    """Yields the integrals of components of similar size, so that padding stays small."""
     if not len(components):
         return
     bucket = torch.ceil(torch.log2(components.size.double())).long()
@@ -112,13 +110,14 @@ def _integral(model: StructuralModel, values: Tensor, components: Components) ->
         scale = form.scale.to(values)
         precision = precision.index_add(0, component, a[:, :, None] * a[:, None, :] / scale**2)
         shift = shift.index_add(0, component, a * t[:, None] / scale**2)
-        cost = t**2 / scale**2 + 2.0 * torch.log(scale) + LOG_TWO_PI
+        cost = t**2 / scale**2 + 2.0 * torch.log(scale) + math.log(2.0 * math.pi)
         constant = constant.index_add(0, component, cost)
     root = torch.linalg.cholesky(precision)
     mean = torch.cholesky_solve(shift[..., None], root)[..., 0]
     log_det = 2.0 * root.diagonal(dim1=1, dim2=2).log().sum(1)
-    integral = 0.5 * (c.size * LOG_TWO_PI - log_det + (shift * mean).sum(1) - constant)
-    return GaussianIntegral(components, slot, mean, root, integral)
+    constant = constant - c.size * math.log(2.0 * math.pi)
+    integral = 0.5 * (-log_det + (shift * mean).sum(1) - constant)
+    return GaussianIntegral(c, slot, mean, root, integral)
 
 
 def _factors(c: Components, nodes: int) -> Iterator[tuple[int, Tensor, Tensor]]:

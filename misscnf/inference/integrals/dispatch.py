@@ -1,17 +1,25 @@
-"""Which way of integrating serves which component."""
+"""Which way of integrating serves which component.
+
+hides a discrete node                 enumeration, if its joint states are few enough
+all its mechanisms linear-Gaussian    closed form
+one hidden node                       quadrature
+several                               importance sampling
+no adaptation asked for               draws from the prior (the paper's)
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.inference.elimination import Components
 from misscnf.inference.integrals.closed_form import closed_form
-from misscnf.inference.integrals.enumeration import enumerate_discrete, hides_discrete
-from misscnf.inference.integrals.importance import guided_draws
-from misscnf.inference.integrals.integral import Accept, Effort, Integral, WeightedDraws, parts
+from misscnf.inference.integrals.effort import Effort
+from misscnf.inference.integrals.enumeration import enumeration, hides_discrete
+from misscnf.inference.integrals.importance import importance_sampling
+from misscnf.inference.integrals.integral import Accept, Integral, WeightedDraws, memory_parts
 from misscnf.inference.integrals.prior import prior_draws
 from misscnf.inference.integrals.quadrature import quadrature
 from misscnf.model import StructuralModel
@@ -19,19 +27,15 @@ from misscnf.model import StructuralModel
 __all__ = ["integrate"]
 
 
-EVENLY_SPACED = 3.0
-"""Three effective points at equal spacing h mean a bulk of width 0.85 h: errors below 1e-6."""
-
-
 def integrate(
     model: StructuralModel,
     values: Tensor,
     components: Components,
     effort: Effort,
-    generator: torch.Generator,
+    generator: Generator,
     last: Tensor | None = None,
 ) -> Iterator[Integral]:
-    """Yields blocks that together hold each component once.
+    """Yields integrals that together hold each component once.
 
     Arguments:
         model: The structural model.
@@ -39,57 +43,56 @@ def integrate(
         components: What is hidden, and its evidence.
         effort: How hard to work.
         generator: Where randomness comes from.
-        last: (N, d) where rows were last completed, nan where never: points that `draw` may
-            return to, so that few draws do for many steps.
+        last: (N, d) the last completion of each row, nan where there is none: the state of a
+            Markov chain that `draw` may return to, so that few draws do for many steps.
     """
     rest = components
     if effort.adapt and any(model.discrete) and len(rest):
         hides = hides_discrete(model, rest)
         if hides.any():
-            chosen = rest.select(hides)
-            yield from enumerate_discrete(
-                model, values, chosen, effort, generator, _integrate_the_rest
+            yield from enumeration(
+                model, values, rest.select(hides), effort, generator, _without_enumeration
             )
             rest = rest.select(~hides)
-    yield from _integrate_the_rest(model, values, rest, effort, generator, last)
+    yield from _without_enumeration(model, values, rest, effort, generator, last)
 
 
-def _integrate_the_rest(
+def _without_enumeration(
     model: StructuralModel,
     values: Tensor,
     components: Components,
     effort: Effort,
-    generator: torch.Generator,
+    generator: Generator,
     last: Tensor | None = None,
 ) -> Iterator[Integral]:
-    """Yields blocks of components without sums: discrete cells, if there are any, are drawn."""
+    """Yields integrals of components whose discrete cells, if there are any, are drawn."""
     rest = components
     if effort.closed_form and len(rest):
-        curved = [form is None for form in model.linear_forms()]
-        drawn = rest.touching(torch.tensor(curved, device=values.device))
+        nonlinear = [form is None for form in model.linear_forms()]
+        drawn = rest.touching(torch.tensor(nonlinear, device=values.device))
         if not drawn.all():
             yield from closed_form(model, values, rest.select(~drawn))
             rest = rest.select(drawn)
-    for part in rest.split(parts(rest, effort)):
+    for part in rest.split(memory_parts(rest, effort)):
         if not effort.adapt:
             yield prior_draws(model, values, part, effort, generator)
             continue
         single = part.size == 1
         if single.any():
-            accept, chosen = _enough(effort, of_one=True), part.select(single)
+            # Equally spaced points resolve a smooth bulk with far fewer than random ones need.
+            accept, chosen = _accept(effort, effort.quadrature.enough), part.select(single)
             yield from quadrature(model, values, chosen, effort, generator, accept)
         if not single.all():
-            accept, chosen = _enough(effort, of_one=False), part.select(~single)
-            yield from guided_draws(model, values, chosen, effort, generator, accept, last)
+            accept, chosen = _accept(effort, effort.least_effective), part.select(~single)
+            yield from importance_sampling(model, values, chosen, effort, generator, accept, last)
 
 
-def _enough(effort: Effort, *, of_one: bool) -> Accept:
-    """Returns the rule by which a component has been integrated well enough."""
-    # Equally spaced points resolve a smooth bulk with far fewer draws than random ones need.
-    need = effort.randomisations * (EVENLY_SPACED if of_one else effort.least_effective)
+def _accept(effort: Effort, least: float) -> Accept:
+    """Returns the rule by which a randomisation has an effective size that is large enough."""
 
     def accept(integral: WeightedDraws) -> Tensor:
-        good = integral.effective_size() >= min(need, 0.75 * integral.fresh.shape[1])
+        possible = effort.effective_share * integral.fresh.shape[1]
+        good = integral.effective_size() >= min(effort.randomisations * least, possible)
         if effort.tolerance is not None:
             good &= integral.standard_error() <= effort.tolerance
         return good

@@ -1,14 +1,14 @@
-r"""Sums over hidden discrete nodes.
+r"""Enumeration of the joint states of hidden discrete nodes.
 
 With the discrete nodes of a component held at a joint state s, what is left hidden is continuous
-and falls apart into smaller components a, each integrated by whatever means suits it:
+and falls apart into smaller components a, each integrated by whatever way suits it:
 
     E_u [e] = Σ_s  Π_{free factors i} φ_i(s) · Π_a E_a [ evidence | s ].
 
 Where nothing continuous is hidden this is an exact sum. Each of these *terms* depends on a few of
-the discrete nodes only, its scope, and is worked out once for each state of its scope; a joint
-state s (a *branch*) then looks its terms up. Components with too many states, or with a count
-below a hidden continuous parent, are left to draws.
+the discrete nodes only, its scope, and is tabulated once for each state of its scope; a joint
+state s then looks its terms up. Components with too many states, or with a count below a hidden
+continuous parent, are drawn instead.
 """
 
 from __future__ import annotations
@@ -18,31 +18,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.draws import uniform_numbers
 from misscnf.inference.elimination import Components, Plan
-from misscnf.inference.integrals.integral import BUDGET, Effort, Integral
-from misscnf.inference.integrals.states import MOST_STATES, Tables, count_states, hidden_nodes
+from misscnf.inference.integrals.effort import Effort
+from misscnf.inference.integrals.integral import Integral
+from misscnf.inference.integrals.states import Tables, count_states, hidden_nodes
 from misscnf.model import StructuralModel
 
-__all__ = ["EnumeratedIntegral", "enumerate_discrete", "hides_discrete"]
+__all__ = ["EnumeratedIntegral", "enumeration", "factors_log_prob", "hides_discrete"]
 
-MOST_INTEGRALS = 1024
-"""The most states of its scope that a term with an integral may have."""
-
-WORTH_KEEPING = 100.0
-"""Counts get more states while the posterior share of the last one exceeds the tail so often."""
-
-Integrate = Callable[
-    [StructuralModel, Tensor, Components, Effort, torch.Generator], Iterator[Integral]
-]
+Integrate = Callable[[StructuralModel, Tensor, Components, Effort, Generator], Iterator[Integral]]
+"""A way to integrate components: model, values, components, effort, generator."""
 
 
 def hides_discrete(model: StructuralModel, components: Components) -> Tensor:
     """Says which components hide a discrete node, (C,)."""
     discrete = torch.tensor(model.discrete, device=components.row.device)
-    result = torch.zeros(len(components), dtype=torch.bool, device=components.row.device)
+    result = torch.zeros_like(components.row, dtype=torch.bool)
     result[components.cell_component[discrete[components.cell_node]]] = True
     return result
 
@@ -63,25 +57,21 @@ class _Terms:
     def select(self, keep: Tensor) -> _Terms:
         """Returns the terms of the components where keep (C,) is True, renumbered."""
         mine, number = keep[self.component], keep.cumsum(0) - 1
-        return _Terms(
-            number[self.component[mine]],
-            self.scope[mine],
-            self.factors[mine],
-            self.continuous[mine],
-        )
+        rest = (self.scope[mine], self.factors[mine], self.continuous[mine])
+        return _Terms(number[self.component[mine]], *rest)
 
 
 @dataclass(frozen=True)
 class EnumeratedIntegral:
-    """Components with all their branches. B branches, T entries of tables, P lookups."""
+    """Components with all their joint states. S joint states, T entries of tables, P lookups."""
 
     components: Components
     joint: Tables
-    """a table a component, over its discrete cells"""
+    """a table for each component, over its discrete cells: its entries are the joint states"""
     entry: Tensor
-    """(P,) the entries that branches look up"""
+    """(P,) the entries that joint states look up"""
     joint_state: Tensor
-    """(P,) which branch looks"""
+    """(P,) which joint state looks"""
     rows: Tensor
     """(T, d) the values at each entry"""
     free: Tensor
@@ -93,12 +83,12 @@ class EnumeratedIntegral:
 
     @property
     def log_weight(self) -> Tensor:
-        """(B,) log of each branch's share of the integral."""
+        """(S,) log of what each joint state adds to the integral."""
         total = self.log_term.new_zeros(len(self.joint.table))
         return total.index_add(0, self.joint_state, self.log_term[self.entry])
 
     def log_integral(self) -> Tensor:
-        """Returns the log of the sum over branches, (C,)."""
+        """Returns the log of the sum over joint states, (C,)."""
         log_weight = self.log_weight
         top = log_weight.new_full((len(self.components),), -math.inf)
         top = top.scatter_reduce(0, self.joint.table, log_weight.detach(), "amax")
@@ -111,7 +101,7 @@ class EnumeratedIntegral:
         return total.index_add(0, self.joint.table, of_joint)
 
     def shares(self) -> Tensor:
-        """Returns each branch's posterior probability, (B,); even where all weights are zero."""
+        """Returns the posterior probability of each joint state, (S,); equal if all are zero."""
         total = self.log_integral()[self.joint.table]
         even = (1.0 / self.joint.size)[self.joint.table].to(total)
         return torch.where(total.isfinite(), torch.exp(self.log_weight - total), even)
@@ -127,7 +117,7 @@ class EnumeratedIntegral:
         for integral in self.integrals:
             error = integral.standard_error().to(variance)
             variance = variance.index_add(0, integral.components.row, error**2)
-        # An entry moves all branches that look it up; one of no weight moves nothing.
+        # An entry moves all joint states that look it up; one of no weight moves nothing.
         share = self._entry_shares()
         parts = torch.where(share > 0, share**2 * variance, 0.0)
         total = parts.new_zeros(len(self.components))
@@ -139,16 +129,14 @@ class EnumeratedIntegral:
         return component
 
     def effective_size(self) -> Tensor:
-        """Returns the effective draws averaged over branches, (C,); infinite where exact."""
+        """Returns the effective size averaged over joint states, (C,); infinite where exact."""
         least = torch.full_like(self.log_term, math.inf)
         for integral in self.integrals:
             found = integral.effective_size().to(least)
             least = least.scatter_reduce(0, integral.components.row, found, "amin")
-        of_joint_state = torch.full_like(self.log_weight, math.inf)
-        of_joint_state = of_joint_state.scatter_reduce(
-            0, self.joint_state, least[self.entry], "amin"
-        )
-        return 1.0 / self._per_component(self.shares() / of_joint_state)
+        of_joint = torch.full_like(self.log_weight, math.inf)
+        of_joint = of_joint.scatter_reduce(0, self.joint_state, least[self.entry], "amin")
+        return 1.0 / self._per_component(self.shares() / of_joint)
 
     @property
     def below_target(self) -> int:
@@ -156,7 +144,7 @@ class EnumeratedIntegral:
         return min(len(self.components), sum(integral.below_target for integral in self.integrals))
 
     def cut_off(self, model: StructuralModel, share: float) -> Tensor:
-        """Says which counts still have more than a share of the posterior at their end, (C, d).
+        """Says which counts have more than a share of the posterior at their last state, (C, d).
 
         Counts are cut by their prior; evidence may want larger ones.
         """
@@ -164,15 +152,15 @@ class EnumeratedIntegral:
         ending = self.joint.digits == self.joint.states[self.joint.table] - 1
         shares = self.shares()
         for node in range(len(model.graph)):
-            kind = model.mechanism(node).domain.kind
-            if kind == "count" and (self.joint.states[:, node] > 1).any():
+            bounded = model.mechanism(node).domain.states is not None
+            if not bounded and (self.joint.states[:, node] > 1).any():
                 at_end = self._per_component(torch.where(ending[:, node], shares, 0.0))
                 cut[:, node] = (at_end > share) & (self.joint.states[:, node] > 1)
         # Where nothing has any weight, more states would not find it either.
         return cut & self.log_integral().isfinite()[:, None]
 
-    def draw(self, count: int, generator: torch.Generator, *, even: bool = False) -> Tensor:
-        """Draws a branch by its probability, then what the branch leaves hidden, (H, count)."""
+    def draw(self, count: int, generator: Generator, *, even: bool = False) -> Tensor:
+        """Draws a joint state by its probability, then what it leaves hidden, (H, count)."""
         c = self.components
         joint_state = self._draw_joint(count, generator, even=even)[c.cell_component]
         values = self.joint.digits[joint_state, c.cell_node[:, None]].to(self.rows)
@@ -182,13 +170,13 @@ class EnumeratedIntegral:
         where = place[joint_state, c.cell_node[:, None]]
         return torch.where(where >= 0, drawn.gather(0, where.clamp(min=0)), values)
 
-    def _draw_joint(self, count: int, generator: torch.Generator, *, even: bool) -> Tensor:
-        """Returns branches drawn by their probabilities, (C, count)."""
+    def _draw_joint(self, count: int, generator: Generator, *, even: bool) -> Tensor:
+        """Returns joint states drawn by their probabilities, (C, count)."""
         shares = self.shares().double()
         place = uniform_numbers((len(self.components), count), generator, shares)
         if even:
             place = (place + torch.arange(count, device=place.device)) / count
-        # Each component's shares sum to one, so that its branches end at its number plus one.
+        # The shares of a component sum to one, so that its joint states end at its number plus 1.
         number = torch.arange(len(self.components), device=place.device)[:, None]
         chosen = torch.searchsorted(shares.cumsum(0), place + number)
         first = self.joint.offset[:, None]
@@ -196,16 +184,19 @@ class EnumeratedIntegral:
         return torch.maximum(torch.minimum(chosen, last), first)
 
     def _draw_inside(
-        self, count: int, generator: torch.Generator, *, even: bool
+        self, count: int, generator: Generator, *, even: bool
     ) -> tuple[Tensor, Tensor]:
-        """Returns draws of all integrals (Q, count), and where a branch finds a node's, (B, d)."""
+        """Returns draws of all continuous cells (Q, count), and where a joint state finds them.
+
+        (S, d) is the place of a node's draws among them, −1 where it has none.
+        """
         at = torch.full(self.rows.shape, -1, dtype=torch.int64, device=self.rows.device)
         drawn, start = [], 0
         for integral in self.integrals:
             inner, end = integral.components, start + len(integral.components.cell_node)
             at[inner.cell_row, inner.cell_node] = torch.arange(start, end, device=at.device)
             some = integral.draw(count, generator, even=even).to(self.rows)
-            if even:  # in no order, since a branch takes only those of its own share of the draws
+            if even:  # shuffled, since a joint state takes only its own share of the draws
                 order = uniform_numbers((len(inner), count), generator, self.rows).argsort(1)
                 some = some.gather(1, order[inner.cell_component])
             drawn.append(some)
@@ -219,7 +210,7 @@ class EnumeratedIntegral:
     ) -> Tensor:
         """Returns Σ_c weight_c E[Σ log φ_i | x_O], differentiable in the parameters."""
         share = self._entry_shares().detach().to(weight) * weight[self._component_of_entry()]
-        log_prob = _free_log_prob(model, self.rows, self.free)
+        log_prob = factors_log_prob(model, self.rows, self.free)
         total = torch.where(share > 0, share * log_prob, 0.0).sum()
         for integral in self.integrals:
             inner = share[integral.components.row]
@@ -227,58 +218,75 @@ class EnumeratedIntegral:
         return total
 
 
-def enumerate_discrete(
+def enumeration(
     model: StructuralModel,
     values: Tensor,
     components: Components,
     effort: Effort,
-    generator: torch.Generator,
+    generator: Generator,
     integrate: Integrate,
 ) -> Iterator[Integral]:
-    """Yields blocks of components that hide discrete nodes, each component once.
+    """Yields the integrals of components that hide discrete nodes, each component once.
 
-    Arguments:
-        model: The structural model.
-        values: (N, d) with finite numbers in the holes.
-        components: What is hidden, and its evidence.
-        effort: How hard to work on what a branch leaves hidden.
-        generator: Where randomness comes from.
-        integrate: How to integrate what a branch leaves hidden, and what has too many states.
+    Arguments are those of `dispatch.integrate`, and:
+        integrate: How to integrate what a joint state leaves hidden, and components with too many
+            joint states.
     """
-    states = count_states(model, values, components, effort.tail)
-    terms = _terms(model, components)
-    yield from _sum(model, values, components, states, terms, effort, generator, integrate)
+    states, terms = count_states(model, values, components, effort), _terms(model, components)
+    yield from _Sum(model, values, effort, generator, integrate)(components, states, terms)
 
 
-def _sum(
-    model: StructuralModel,
-    values: Tensor,
-    components: Components,
-    states: Tensor,
-    terms: _Terms,
-    effort: Effort,
-    generator: torch.Generator,
-    integrate: Integrate,
-) -> Iterator[Integral]:
-    """Yields the blocks of components with these numbers of states, or more if they need them."""
-    tools = (effort, generator, integrate)
-    few = _few_enough(states, terms)
-    if not few.all():
-        yield from integrate(model, values, components.select(~few), effort, generator)
-    if not few.any():
-        return
-    components, states, terms = components.select(few), states[few], terms.select(few)
-    part = _parts(states, terms)
-    for number in part.unique().tolist():
-        mine = part == number
-        chosen, some = components.select(mine), terms.select(mine)
-        integral = _integral(model, values, chosen, Tables(states[mine]), some, *tools)
-        cut = integral.cut_off(model, WORTH_KEEPING * effort.tail)
-        if cut.any():
-            more = torch.where(cut, 2 * states[mine], states[mine])
-            yield from _sum(model, values, chosen, more, some, *tools)
-        else:
-            yield integral
+@dataclass(frozen=True)
+class _Sum:
+    """What all sums over joint states share."""
+
+    model: StructuralModel
+    values: Tensor
+    effort: Effort
+    generator: Generator
+    integrate: Integrate
+
+    def __call__(
+        self, components: Components, states: Tensor, terms: _Terms
+    ) -> Iterator[Integral]:
+        """Yields the integrals of components with so many states, or with more if needed."""
+        effort = self.effort
+        few = _few_enough(states, terms, effort)
+        if not few.all():
+            yield from self._drawn(self.values, components.select(~few))
+        if not few.any():
+            return
+        components, states, terms = components.select(few), states[few], terms.select(few)
+        part = _memory_parts(states, terms, effort)
+        for number in part.unique().tolist():
+            mine = part == number
+            chosen, some = components.select(mine), terms.select(mine)
+            integral = self._integral(chosen, Tables(states[mine]), some)
+            cut = integral.cut_off(self.model, effort.enumeration.worth_keeping * effort.tail)
+            if cut.any():
+                yield from self(chosen, torch.where(cut, 2 * states[mine], states[mine]), some)
+            else:
+                yield integral
+
+    def _drawn(self, rows: Tensor, components: Components) -> Iterator[Integral]:
+        return self.integrate(self.model, rows, components, self.effort, self.generator)
+
+    def _integral(
+        self, components: Components, joint: Tables, terms: _Terms
+    ) -> EnumeratedIntegral:
+        tables = Tables(torch.where(terms.scope, joint.states[terms.component], 1))
+        rows = tables.fill(self.values[components.row[terms.component]])
+        integrated = terms.continuous.any(1)[tables.table]
+        free = terms.factors[tables.table] & ~integrated[:, None]
+        log_term = factors_log_prob(self.model, rows, free)
+        integrals: list[Integral] = []
+        if integrated.any():
+            integrals = list(self._drawn(rows, _inner_components(terms, tables)))
+            for integral in integrals:
+                found = integral.log_integral().to(log_term)
+                log_term = log_term.index_add(0, integral.components.row, found)
+        lookups = _lookups(joint, tables, terms.component)
+        return EnumeratedIntegral(components, joint, *lookups, rows, free, log_term, integrals)
 
 
 def _terms(model: StructuralModel, components: Components) -> _Terms:
@@ -291,13 +299,12 @@ def _terms(model: StructuralModel, components: Components) -> _Terms:
     families = torch.eye(len(model.graph), dtype=torch.bool, device=hides.device)
     for i, parents in enumerate(model.graph.parents):
         families[i, list(parents)] = True
-    # All that the factors need is known in a branch, but for the continuous cells.
+    # A joint state knows all that the factors need, but for the continuous cells.
     needed = (factors.double() @ families.double()) > 0
     plan = Plan.make(model.graph, needed & ~continuous)
     label, free = plan.label[plan.pattern].long(), plan.free[plan.pattern] & factors
     component, node = free.nonzero(as_tuple=True)
-    single = torch.zeros(len(node), len(model.graph), dtype=torch.bool, device=hides.device)
-    single[torch.arange(len(node), device=node.device), node] = True
+    single = torch.eye(len(model.graph), dtype=torch.bool, device=hides.device)[node]
     parts = [(component, single, torch.zeros_like(single))]
     for first in label[continuous].unique().tolist():
         inside = (label == first) & factors
@@ -310,53 +317,26 @@ def _terms(model: StructuralModel, components: Components) -> _Terms:
     return _Terms(component, scope, inside, integrated)
 
 
-def _few_enough(states: Tensor, terms: _Terms) -> Tensor:
+def _few_enough(states: Tensor, terms: _Terms, effort: Effort) -> Tensor:
     """Says which components have few enough states to sum over, (C,)."""
+    rules = effort.enumeration
     log_states = states.double().log()
-    few = log_states.sum(1) <= math.log(MOST_STATES) + 1e-9
+    few = log_states.sum(1) <= math.log(rules.most_states) + 1e-9
     log_size = torch.where(terms.scope, log_states[terms.component], 0.0).sum(1)
-    many = terms.continuous.any(1) & (log_size > math.log(MOST_INTEGRALS) + 1e-9)
+    many = terms.continuous.any(1) & (log_size > math.log(rules.most_integrals) + 1e-9)
     few[terms.component[many]] = False
     return few
 
 
-def _parts(states: Tensor, terms: _Terms) -> Tensor:
-    """Numbers the components by parts whose lookups fit the budget, (C,)."""
+def _memory_parts(states: Tensor, terms: _Terms, effort: Effort) -> Tensor:
+    """Numbers the components by parts whose lookups fit into memory, (C,)."""
     count = torch.bincount(terms.component, minlength=len(states))
     cells = states.prod(1) * count * states.shape[1]
-    return ((cells.cumsum(0) - cells) // BUDGET).unique(return_inverse=True)[1]
-
-
-def _integral(
-    model: StructuralModel,
-    values: Tensor,
-    components: Components,
-    joint: Tables,
-    terms: _Terms,
-    effort: Effort,
-    generator: torch.Generator,
-    integrate: Integrate,
-) -> EnumeratedIntegral:
-    tables = Tables(torch.where(terms.scope, joint.states[terms.component], 1))
-    rows = tables.fill(values[components.row[terms.component]])
-    integrated = terms.continuous.any(1)[tables.table]
-    free = terms.factors[tables.table] & ~integrated[:, None]
-    log_term = _free_log_prob(model, rows, free)
-    integrals: list[Integral] = []
-    if integrated.any():
-        inner = _inner_components(terms, tables)
-        integrals = list(integrate(model, rows, inner, effort, generator))
-        for integral in integrals:
-            found = integral.log_integral().to(log_term)
-            log_term = log_term.index_add(0, integral.components.row, found)
-    entry, joint_state = _lookups(joint, tables, terms.component)
-    return EnumeratedIntegral(
-        components, joint, entry, joint_state, rows, free, log_term, integrals
-    )
+    return ((cells.cumsum(0) - cells) // effort.cells_at_once).unique(return_inverse=True)[1]
 
 
 def _inner_components(terms: _Terms, tables: Tables) -> Components:
-    """Returns what the terms integrate over: one component an entry of a term with an integral."""
+    """Returns what the terms integrate over: a component for each entry of such a term."""
     hidden = terms.continuous[tables.table]
     row = hidden.any(1).nonzero()[:, 0]
     number = torch.full((len(hidden),), -1, dtype=torch.int64, device=hidden.device)
@@ -364,21 +344,13 @@ def _inner_components(terms: _Terms, tables: Tables) -> Components:
     evidence = terms.factors[tables.table] & ~hidden & (number >= 0)[:, None]
     cell_node, cell_row = hidden.T.nonzero(as_tuple=True)
     evidence_node, evidence_row = evidence.T.nonzero(as_tuple=True)
-    return Components(
-        row=row,
-        node=hidden[row].int().argmax(1),
-        size=hidden[row].sum(1),
-        cell_node=cell_node,
-        cell_row=cell_row,
-        cell_component=number[cell_row],
-        evidence_node=evidence_node,
-        evidence_row=evidence_row,
-        evidence_component=number[evidence_row],
-    )
+    whole = row, hidden[row].int().argmax(1), hidden[row].sum(1)
+    cells = cell_node, cell_row, number[cell_row]
+    return Components(*whole, *cells, evidence_node, evidence_row, number[evidence_row])
 
 
 def _lookups(joint: Tables, tables: Tables, component: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the entry (P,) and the branch (P,) of every term of every branch."""
+    """Returns the entry (P,) and the joint state (P,) of every term of every joint state."""
     count = torch.bincount(component, minlength=len(joint.size))
     first = count.cumsum(0) - count
     owner = joint.table
@@ -389,7 +361,7 @@ def _lookups(joint: Tables, tables: Tables, component: Tensor) -> tuple[Tensor, 
     return tables.find(table, joint, joint_state), joint_state
 
 
-def _free_log_prob(model: StructuralModel, rows: Tensor, free: Tensor) -> Tensor:
+def factors_log_prob(model: StructuralModel, rows: Tensor, free: Tensor) -> Tensor:
     """Returns the sum of the marked factors (T, d) of each row, (T,)."""
     total = rows.new_zeros(len(rows))
     for node in free.any(0).nonzero()[:, 0].tolist():

@@ -1,11 +1,11 @@
-r"""What an integral over hidden nodes returns: values of the hidden cells, and their weights.
+r"""What every way of integrating returns, and its form by weighted points.
 
 Points u_k from a proposal q have the weights w_k = N(u_k; 0, I) e(u_k) / q(u_k), so that
 
     E_u [e] ≈ (1/K) Σ_k w_k,      p(u | x_O) ≈ Σ_k w_k δ(u_k) / Σ_k w_k.
 
-The points come in R independent randomisations of equal size; their spread is the standard error
-(a single randomisation has none), and (Σ w)² / Σ w² counts the draws that matter.
+The points come in R independent randomisations of equal size; the spread of their means gives the
+standard error (a single randomisation has none). The effective sample size is (Σ w)² / Σ w².
 """
 
 from __future__ import annotations
@@ -16,60 +16,22 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.draws import uniform_numbers
 from misscnf.inference.elimination import Components
+from misscnf.inference.integrals.effort import Effort
 from misscnf.inference.integrals.sweep import Sweep
 from misscnf.model import StructuralModel
 
-__all__ = [
-    "Accept",
-    "Integral",
-    "Effort",
-    "WeightedDraws",
-    "chunks",
-    "parts",
-    "effective_draws",
-]
+__all__ = ["Integral", "WeightedDraws", "Accept", "effective_size", "memory_parts", "chunks"]
 
 SMALLEST_STATED_ERROR = 1e-9
-"""Below this, rounding decides and not the randomisations."""
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How hard to work on what cannot be integrated in closed form."""
-
-    draws: int = 64
-    """Points in one randomisation."""
-    randomisations: int = 1
-    """Independent randomisations; the standard error needs several."""
-    least_effective: float = 20.0
-    """Draws double until so many of them matter."""
-    tolerance: float | None = None
-    """Draws double until the standard error of a component is below this too."""
-    limit: int = 4096
-    """The most points a component gets in one randomisation; falling short is said."""
-    pilot_draws: int = 0
-    """Points of the prior, over all randomisations, that a component of few nodes may get before
-    a guide is tried: what they do not see, a guide will not propose."""
-    adapt: bool = True
-    """Whether draws follow need; otherwise exactly `draws` from the prior."""
-    tail: float = 1e-6
-    """Sums over counts leave out at most so much of their mass."""
-    independent: bool = False
-    """Whether points are independent (the paper's) instead of quasi-random."""
-    closed_form: bool = True
-    """Whether linear-Gaussian components are integrated in closed form."""
-
-    def doubled(self) -> Effort:
-        """Returns the same effort with twice the draws, up to the limit."""
-        return replace(self, draws=min(2 * self.draws, max(self.limit, self.draws)))
+"""A smaller spread of the randomisations is rounding."""
 
 
 class Integral(Protocol):
-    """Some components with their integrals and their posterior draws."""
+    """The integrals of some components, with draws from their posteriors."""
 
     @property
     def components(self) -> Components:
@@ -82,20 +44,21 @@ class Integral(Protocol):
         """Returns the standard error of the log-integral, (C,); nan where it is unknown."""
 
     def effective_size(self) -> Tensor:
-        """Returns how many draws matter, (C,); infinite where the integral is exact."""
+        """Returns the effective sample size, (C,); infinite where the integral is exact."""
 
     @property
     def below_target(self) -> int:
         """How many components got fewer effective draws than asked for."""
 
-    def draw(self, count: int, generator: torch.Generator, *, even: bool = False) -> Tensor:
+    def draw(self, count: int, generator: Generator, *, even: bool = False) -> Tensor:
         """Returns posterior draws of the hidden cells, (H, count).
 
         Arguments:
             count: Draws of each component.
             generator: Where randomness comes from.
-            even: Whether the draws of a component are spread evenly over its posterior (for
-                averages) instead of independent (for imputations).
+            even: Whether the draws of a component are spread evenly over its posterior, by
+                systematic resampling or in antithetic pairs (for averages), instead of
+                independent (for imputations).
         """
 
     def expected_log_factors(
@@ -104,16 +67,11 @@ class Integral(Protocol):
         """Returns Σ_c weight_c E[Σ_i log φ_i | x_O] over the components' factors.
 
         The posterior is held fixed: by Fisher's identity, the gradient by the parameters is that
-        of the log-integrals.
-
-        Arguments:
-            model: The structural model.
-            values: (N, d) the values that the components were integrated with.
-            weight: (C,)
+        of the log-integrals. The values (N, d) are those that they were integrated with.
         """
 
 
-def effective_draws(log_weight: Tensor) -> Tensor:
+def effective_size(log_weight: Tensor) -> Tensor:
     """Returns (Σ w)² / Σ w² along the last axis; 0 where every weight is zero."""
     count = 2.0 * torch.logsumexp(log_weight, -1) - torch.logsumexp(2.0 * log_weight, -1)
     return torch.nan_to_num(count.exp(), nan=0.0)
@@ -121,7 +79,7 @@ def effective_draws(log_weight: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class WeightedDraws:
-    """Weighted points: K = replicates × draws of each component."""
+    """Points with importance weights: K = randomisations × draws of each component."""
 
     components: Components
     values: Tensor
@@ -131,16 +89,16 @@ class WeightedDraws:
     randomisations: int = 1
     below_target: int = 0
     """How many components got fewer effective draws than asked for."""
-    patchy: bool = False
-    """Whether some stretch of the proposal may be too thin for any of the points to fall on it."""
-    revisited: bool = False
-    """Whether the last point is one where the row was before: it may be drawn again, but says
-    nothing of the integral."""
+    may_have_gaps: bool = False
+    """Whether the proposal may be so thin somewhere that no point falls there."""
+    retained: bool = False
+    """Whether the last point is the state that a Markov chain was in: it may be drawn again, but
+    says nothing of the integral."""
 
     @property
     def fresh(self) -> Tensor:
         """The log-weights of the points that the proposal gave, (C, K)."""
-        return self.log_weight[:, :-1] if self.revisited else self.log_weight
+        return self.log_weight[:, :-1] if self.retained else self.log_weight
 
     def log_integral(self) -> Tensor:
         """Returns the log of the mean weight, (C,)."""
@@ -155,15 +113,15 @@ class WeightedDraws:
         means = torch.logsumexp(parts, -1)
         ratio = torch.exp(means - torch.logsumexp(means, -1, keepdim=True)) * self.randomisations
         error = ratio.std(-1) / math.sqrt(self.randomisations)
-        if self.patchy:  # a stretch with less than 1/K of the mass is missed by K points
+        if self.may_have_gaps:  # K points may miss a region with less than 1/K of the mass
             error = (error**2 + 1.0 / total**2).sqrt()
         return torch.nan_to_num(error, nan=math.inf).clamp(min=SMALLEST_STATED_ERROR)
 
     def effective_size(self) -> Tensor:
         """Returns (Σ w)² / Σ w², (C,)."""
-        return effective_draws(self.fresh)
+        return effective_size(self.fresh)
 
-    def draw(self, count: int, generator: torch.Generator, *, even: bool = False) -> Tensor:
+    def draw(self, count: int, generator: Generator, *, even: bool = False) -> Tensor:
         """Resamples points by their weights, (H, count)."""
         weight = torch.softmax(self.log_weight, -1)
         upto = torch.nan_to_num(weight, nan=1.0).cumsum(-1)
@@ -183,17 +141,15 @@ class WeightedDraws:
         return (weight[:, None] * share * log_joint).sum()
 
     def select(self, keep: Tensor, below_target: int = 0) -> WeightedDraws:
-        """Returns the block of some of the components, (C,) True where kept."""
+        """Returns the integrals of some of the components, (C,) True where kept."""
         if keep.all():
             return replace(self, below_target=below_target)
-        return WeightedDraws(
-            self.components.select(keep),
-            self.values[keep[self.components.cell_component]],
-            self.log_weight[keep],
-            self.randomisations,
-            below_target,
-            self.patchy,
-            self.revisited,
+        return replace(
+            self,
+            components=self.components.select(keep),
+            values=self.values[keep[self.components.cell_component]],
+            log_weight=self.log_weight[keep],
+            below_target=below_target,
         )
 
 
@@ -201,29 +157,25 @@ Accept = Callable[[WeightedDraws], Tensor]
 """Says for each component whether its integral is good enough, (C,)."""
 
 
-BUDGET = 2**22
-"""Cells × points that one sweep may hold: it bounds memory."""
-
-
-def parts(components: Components, effort: Effort) -> Tensor:
-    """Numbers the components by parts that each fit the budget, (C,).
+def memory_parts(components: Components, effort: Effort) -> Tensor:
+    """Numbers the components by parts that each fit into memory, (C,).
 
     Components that begin at the same nodes go together, so that the parts of a large graph visit
     few nodes each, and all parts together make no more calls to mechanisms than one would.
     """
-    if len(components.cell_node) * effort.draws * effort.randomisations <= BUDGET:
+    points, most = effort.draws * effort.randomisations, effort.cells_at_once
+    if len(components.cell_node) * points <= most:
         return torch.zeros_like(components.row)
     order = torch.argsort(components.node, stable=True)
-    points = components.size[order].cumsum(0) * (effort.draws * effort.randomisations)
     part = torch.empty_like(order)
-    part[order] = points // BUDGET
+    part[order] = components.size[order].cumsum(0) * points // most
     return part.unique(return_inverse=True)[1]
 
 
 def chunks(components: Components, keep: Tensor, effort: Effort) -> Iterator[Tensor]:
-    """Splits the kept components into parts that fit the budget; yields keeps, (C,)."""
+    """Splits the kept components into parts that fit into memory; yields what to keep, (C,)."""
     if not keep.any():
         return
-    part = parts(components, effort)
+    part = memory_parts(components, effort)
     for number in part[keep].unique().tolist():
         yield keep & (part == number)

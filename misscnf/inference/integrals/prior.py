@@ -1,18 +1,18 @@
-r"""Draws from the prior: the paper's estimator, and the start of the guided one.
+r"""Draws from the prior: the paper's estimator, and the pilot draws of importance sampling.
 
     p̂(x_O) = (1/K) Σ_k Π_{i ∈ O} φ_i(u^(k)),   u^(k) ~ N(0, I)          (Algorithm 1)
 
-with independent points as printed, or quasi-random ones.
+with independent points as printed, or quasi-random ones (randomly shifted Sobol points).
 """
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.draws import normal_numbers, normal_scores, shifted_points, uniform_numbers
 from misscnf.inference.elimination import Components
-from misscnf.inference.integrals.integral import Effort, WeightedDraws
+from misscnf.inference.integrals.effort import Effort
+from misscnf.inference.integrals.integral import WeightedDraws
 from misscnf.inference.integrals.sweep import Sweep
 from misscnf.model import StructuralModel
 
@@ -20,7 +20,7 @@ __all__ = ["prior_draws", "random_scores"]
 
 
 def random_scores(
-    components: Components, effort: Effort, generator: torch.Generator, like: Tensor
+    components: Components, effort: Effort, generator: Generator, like: Tensor
 ) -> Tensor:
     """Returns standard normal points for each component, (C, K, m).
 
@@ -39,7 +39,7 @@ def prior_draws(
     values: Tensor,
     components: Components,
     effort: Effort,
-    generator: torch.Generator,
+    generator: Generator,
 ) -> WeightedDraws:
     """Weighs draws from the prior by the evidence."""
     scores = random_scores(components, effort, generator, values)

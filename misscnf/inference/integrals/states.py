@@ -4,8 +4,8 @@ A table over nodes with k_1, k_2, … states has Π k_j entries; entry t holds n
 
     digit_j = (t // stride_j) mod k_j,      stride_j = k_1 ⋯ k_{j−1}.
 
-Many tables stand one after another in flat arrays, each over a scope of its own, so that thousands
-of components with different holes are worked on at once.
+Many tables stand one after another in flat arrays, each over the nodes of its own scope, so that
+thousands of components with different holes are worked on at once.
 """
 
 from __future__ import annotations
@@ -17,13 +17,10 @@ import torch
 from torch import Tensor
 
 from misscnf.inference.elimination import Components
+from misscnf.inference.integrals.effort import Effort
 from misscnf.model import StructuralModel
 
-__all__ = ["Tables", "count_states", "hidden_nodes", "MOST_STATES"]
-
-MOST_STATES = 16384
-"""Components with up to so many joint states of their discrete nodes are summed."""
-TOO_MANY = MOST_STATES + 1
+__all__ = ["Tables", "count_states", "hidden_nodes"]
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ class Tables:
         return (entry[:, None] // self.stride[self.table]) % self.states[self.table]
 
     def fill(self, rows: Tensor) -> Tensor:
-        """Returns one row an entry: a table's row of values (F, d), with its scope filled in."""
+        """Returns a row for each entry: the values of its table (F, d), its scope filled in."""
         rows = rows[self.table]
         return torch.where((self.states > 1)[self.table], self.digits.to(rows), rows)
 
@@ -84,13 +81,15 @@ def hidden_nodes(model: StructuralModel, components: Components) -> Tensor:
 
 
 def count_states(
-    model: StructuralModel, values: Tensor, components: Components, tail: float
+    model: StructuralModel, values: Tensor, components: Components, effort: Effort
 ) -> Tensor:
     """Returns how many states each hidden discrete node has, 1 for other nodes, (C, d).
 
-    A count is cut where its law has less than `tail` left at every state of its parents; below a
-    hidden continuous parent it has no such end, and gets too many states to sum.
+    A node without a largest state, a count, is cut where its law has less than `effort.tail` left
+    at every state of its parents; below a hidden continuous parent there is no such end, and it
+    gets more states than are ever summed.
     """
+    most = effort.enumeration.most_states
     hides = hidden_nodes(model, components)
     states = torch.ones_like(hides, dtype=torch.int64)
     for node, parents in enumerate(model.graph.parents):
@@ -98,26 +97,28 @@ def count_states(
         if not domain.discrete:
             continue
         here = hides[:, node]
-        if domain.levels is not None:
-            states[here, node] = domain.levels
+        if domain.states is not None:
+            states[here, node] = domain.states
         elif here.any():
-            curved = [j for j in parents if not model.discrete[j]]
-            many = hides[:, curved].any(1) | (states.double().prod(1) > MOST_STATES)
-            states[here & many, node] = TOO_MANY
+            continuous = [j for j in parents if not model.discrete[j]]
+            many = hides[:, continuous].any(1) | (states.double().prod(1) > most)
+            states[here & many, node] = most + 1
             chosen = (here & ~many).nonzero()[:, 0]
             rows = values[components.row[chosen]]
-            states[chosen, node] = _longest(model, node, rows, states[chosen], tail)
+            states[chosen, node] = _largest_support(model, node, rows, states[chosen], effort)
     return states
 
 
-def _longest(
-    model: StructuralModel, node: int, rows: Tensor, states: Tensor, tail: float
+def _largest_support(
+    model: StructuralModel, node: int, rows: Tensor, states: Tensor, effort: Effort
 ) -> Tensor:
     """Returns the states of a count at that state of its parents where it has most, (n,)."""
     scope = torch.zeros(states.shape[1], dtype=torch.bool, device=rows.device)
     scope[list(model.graph.parents[node])] = True
     tables = Tables(torch.where(scope, states, 1))
-    support = model.mechanism(node).support(model.parents_of(tables.fill(rows), node), tail)
-    longest = torch.ones(len(rows), dtype=torch.int64, device=rows.device)
-    longest = longest.scatter_reduce(0, tables.table, support.clamp(max=TOO_MANY), "amax")
-    return longest.clamp(min=2)  # a scope shows by having more than one state
+    parents = model.parents_of(tables.fill(rows), node)
+    support = model.mechanism(node).support(parents, effort.tail)
+    support = support.clamp(max=effort.enumeration.most_states + 1)
+    largest = torch.ones(len(rows), dtype=torch.int64, device=rows.device)
+    largest = largest.scatter_reduce(0, tables.table, support, "amax")
+    return largest.clamp(min=2)  # a scope shows by having more than one state

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -36,11 +37,12 @@ class _Visit:
     """(n, p) which cells the hidden parents are, −1 where observed; None where all are."""
 
     @cached_property
-    def hidden(self) -> list[str]:
-        """For each parent, whether it is hidden "always", "never" or "sometimes"."""
+    def hidden(self) -> list[Literal["never", "always", "sometimes"]]:
+        """For each parent, in which of these cells it is hidden."""
         assert self.cell is not None
-        shares = (self.cell >= 0).float().mean(0).tolist()
-        return [{0.0: "never", 1.0: "always"}.get(share, "sometimes") for share in shares]
+        hidden = self.cell >= 0
+        ends = zip(hidden.any(0).tolist(), hidden.all(0).tolist(), strict=True)
+        return ["always" if all_ else "sometimes" if any_ else "never" for any_, all_ in ends]
 
 
 class Sweep:
@@ -53,14 +55,11 @@ class Sweep:
     """
 
     def __init__(self, model: StructuralModel, values: Tensor, components: Components) -> None:
-        self.model = model
-        self.components = components
-        cells = len(components.cell_node)
+        self.model, self.components = model, components
+        number = torch.arange(len(components.cell_node), device=values.device)
         # Column by column in memory, as nodes read it.
         self._cell_of = torch.full(values.T.shape, -1, dtype=torch.int64, device=values.device).T
-        self._cell_of[components.cell_row, components.cell_node] = torch.arange(
-            cells, device=values.device
-        )
+        self._cell_of[components.cell_row, components.cell_node] = number
         self._visits = list(self._plan(values))
 
     def _plan(self, values: Tensor) -> Iterator[_Visit]:
@@ -82,9 +81,7 @@ class Sweep:
                 yield _Visit(node, c.evidence_component[evidence], own, seen, cell)
 
     def _parents(self, values: Tensor, node: int, rows: Tensor) -> tuple[Tensor, Tensor]:
-        parents = torch.tensor(
-            self.model.graph.parents[node], device=rows.device, dtype=rows.dtype
-        )
+        parents = torch.tensor(self.model.graph.parents[node]).to(rows)
         where = (rows[:, None], parents[None, :])
         return values[where], self._cell_of[where]
 
@@ -144,8 +141,7 @@ def _resolve(visit: _Visit, values: Tensor) -> Tensor:
         if hidden == "never":
             columns.append(seen.expand(-1, values.shape[1]))
             continue
-        drawn = values[visit.cell[:, j].clamp(min=0)]
-        columns.append(
-            drawn if hidden == "always" else torch.where(visit.cell[:, j, None] >= 0, drawn, seen)
-        )
+        cell = visit.cell[:, j, None]
+        drawn = values[cell[:, 0].clamp(min=0)]
+        columns.append(drawn if hidden == "always" else torch.where(cell >= 0, drawn, seen))
     return torch.stack(columns, dim=-1)

@@ -1,7 +1,7 @@
 """Ways of losing values, one a file; `ampute` makes holes in a complete table.
 
-Each way is a frozen dataclass that settles on a table to a law of loss: weights drawn, intercepts
-found (`loss`). To add one, write the class and add a line to `MECHANISMS_OF_LOSS`.
+Each way is a frozen dataclass that is calibrated on a table to a law of loss: weights drawn,
+intercepts found (`loss`). To add one, write the class and add a line to `MECHANISMS_OF_LOSS`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from misscnf import CausalGraph, GraphLike, InputError
 from misscnf.draws import derive_generator
-from misscnf.errors import InputError
-from misscnf.graph import CausalGraph, GraphLike
 from misscnf_study.losses.alternating import Alternating
 from misscnf_study.losses.causes import causes_of_loss
 from misscnf_study.losses.cells import CellLoss

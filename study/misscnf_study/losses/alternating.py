@@ -11,7 +11,7 @@ from typing import final
 
 import numpy as np
 
-from misscnf.graph import CausalGraph
+from misscnf import CausalGraph
 from misscnf_study.losses.loss import Floats, Missingness
 from misscnf_study.losses.patterns import PatternLoss
 
@@ -27,7 +27,7 @@ class Alternating(Missingness):
         """Returns nothing: no value has a say."""
         return ()
 
-    def maximise_monte_carlo(
+    def calibrate(
         self, values: Floats, graph: CausalGraph, generator: np.random.Generator
     ) -> PatternLoss:
         """Returns the two patterns; there is nothing to find."""

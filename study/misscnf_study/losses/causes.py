@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from misscnf.graph import CausalGraph
+from misscnf import CausalGraph
 from misscnf_study.losses.loss import Missingness
 
 __all__ = ["causes_of_loss"]
@@ -28,7 +28,7 @@ def causes_of_loss(mechanism: Missingness, graph: CausalGraph) -> dict[str, tupl
     """
     generator = np.random.default_rng(0)
     values = generator.normal(size=(ROWS, len(graph)))
-    law = mechanism.maximise_monte_carlo(values, graph, generator)
+    law = mechanism.calibrate(values, graph, generator)
     chances = law.probability(values)
     found: dict[str, tuple[str, ...]] = dict.fromkeys(graph.nodes, ())
     for j, cause in enumerate(graph.nodes):

@@ -10,18 +10,26 @@ only standardised values reproduce its figures for self-masking.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, final
 
 import numpy as np
 from scipy.special import expit, logit
 
-from misscnf.errors import InputError
-from misscnf.graph import CausalGraph
+from misscnf import CausalGraph, InputError
 from misscnf_study.losses.intercept import find_intercept
-from misscnf_study.losses.loss import Flags, Floats, Loss
+from misscnf_study.losses.loss import Flags, Floats, Loss, Missingness
 
-__all__ = ["CellLoss", "Scale", "logistic_loss", "constant_loss", "never_lost"]
+__all__ = [
+    "CellLoss",
+    "LogisticMissingness",
+    "Scale",
+    "check_rate",
+    "constant_loss",
+    "logistic_loss",
+    "never_lost",
+]
 
 Scale: TypeAlias = Literal["standardised", "raw"]
 """What logits act on: values less their mean over their standard deviation, or as they are."""
@@ -105,10 +113,33 @@ def check_rate(rate: float) -> None:
         raise InputError(f"a rate of loss is a share from 0 to 1; got {rate}.")
 
 
-def check_scale(scale: str) -> None:
-    """Refuses what is not a scale."""
-    if scale not in ("standardised", "raw"):
-        raise InputError(f"the scale is 'standardised' or 'raw'; got {scale!r}.")
+@dataclass(frozen=True)
+class LogisticMissingness(Missingness):
+    """Loses cells by logits that are linear in values. Abstract: `conditions` says in which."""
+
+    rate: float
+    """The mean chance of each node with parents."""
+    scale: Scale = "standardised"
+    """What the logits act on."""
+
+    def __post_init__(self) -> None:
+        check_rate(self.rate)
+        if self.scale not in ("standardised", "raw"):
+            raise InputError(f"the scale is 'standardised' or 'raw'; got {self.scale!r}.")
+
+    @abstractmethod
+    def conditions(self, graph: CausalGraph) -> Flags:
+        """Returns what the loss of each node depends on, (d, d), True at [i, j] where on x_j."""
+
+    def reads(self, graph: CausalGraph) -> tuple[int, ...]:
+        """Returns the nodes that some node's loss depends on."""
+        return tuple(np.flatnonzero(self.conditions(graph).any(axis=0)).tolist())
+
+    def calibrate(
+        self, values: Floats, graph: CausalGraph, generator: np.random.Generator
+    ) -> CellLoss:
+        """Draws the weights and finds the intercepts."""
+        return logistic_loss(values, self.conditions(graph), self.rate, self.scale, generator)
 
 
 def _measure(values: Floats, read: Flags, scale: Scale) -> tuple[Floats, Floats]:

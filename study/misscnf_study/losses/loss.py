@@ -1,9 +1,9 @@
-r"""Ways of losing values, and the laws of loss that they settle to.
+r"""Ways of losing values, and the laws of loss that they become on a table.
 
-A way of losing values (`Missingness`) is settled on a complete table first: it draws its weights
-and finds its intercepts there. The result is a `Loss`, which gives each cell of any rows a chance
-and draws from it (paper, Appendix "Missingness mechanisms"). There are two kinds: cells lost one
-by one (`cells`), and rows that follow one of two patterns (`patterns`).
+A way of losing values (`Missingness`) is calibrated on a complete table first: it draws its
+weights and finds its intercepts there. The result is a `Loss`, which gives each cell of any rows
+a chance and draws from it (paper, Appendix "Missingness mechanisms"). There are two kinds: cells
+lost one by one (`cells`), and rows that follow one of two patterns (`patterns`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from misscnf.graph import CausalGraph
+from misscnf import CausalGraph
 
 __all__ = ["Missingness", "Loss", "Floats", "Flags"]
 
@@ -23,7 +23,7 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 
 class Loss(ABC):
-    """A settled law of loss over d nodes."""
+    """A law of loss over d nodes, calibrated."""
 
     @abstractmethod
     def probability(self, values: Floats) -> Floats:
@@ -42,7 +42,7 @@ class Missingness(ABC):
         """Returns the nodes whose values the chances depend on; these must be complete."""
 
     @abstractmethod
-    def maximise_monte_carlo(
+    def calibrate(
         self, values: Floats, graph: CausalGraph, generator: np.random.Generator
     ) -> Loss:
         """Returns the law of loss, its weights drawn and its intercepts found on values (N, d)."""
@@ -50,5 +50,5 @@ class Missingness(ABC):
     def observed(
         self, values: Floats, graph: CausalGraph, generator: np.random.Generator
     ) -> Flags:
-        """Settles on values (N, d) and draws which of them stay, (N, d)."""
-        return self.maximise_monte_carlo(values, graph, generator).observed(values, generator)
+        """Calibrates on values (N, d) and draws which of them stay, (N, d)."""
+        return self.calibrate(values, graph, generator).observed(values, generator)

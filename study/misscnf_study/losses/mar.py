@@ -13,15 +13,9 @@ from typing import final
 
 import numpy as np
 
-from misscnf.graph import CausalGraph
-from misscnf_study.losses.cells import (
-    CellLoss,
-    Scale,
-    check_rate,
-    check_scale,
-    logistic_loss,
-)
-from misscnf_study.losses.loss import Floats, Missingness
+from misscnf import CausalGraph
+from misscnf_study.losses.cells import LogisticMissingness
+from misscnf_study.losses.loss import Flags
 
 __all__ = ["Mar", "conditioning_set"]
 
@@ -36,27 +30,12 @@ def conditioning_set(graph: CausalGraph, node: int) -> tuple[int, ...]:
 
 @final
 @dataclass(frozen=True)
-class Mar(Missingness):
+class Mar(LogisticMissingness):
     """Loses values because of roots."""
 
-    rate: float
-    """The mean chance of each node with parents."""
-    scale: Scale = "standardised"
-    """What the logits act on."""
-
-    def __post_init__(self) -> None:
-        check_rate(self.rate)
-        check_scale(self.scale)
-
-    def reads(self, graph: CausalGraph) -> tuple[int, ...]:
-        """Returns the roots that some node's loss depends on."""
-        return tuple(sorted({j for i in range(len(graph)) for j in conditioning_set(graph, i)}))
-
-    def maximise_monte_carlo(
-        self, values: Floats, graph: CausalGraph, generator: np.random.Generator
-    ) -> CellLoss:
-        """Draws the weights and finds the intercepts."""
-        conditions = np.zeros((len(graph), len(graph)), dtype=bool)
+    def conditions(self, graph: CausalGraph) -> Flags:
+        """Returns cond(i) in row i."""
+        found = np.zeros((len(graph), len(graph)), dtype=bool)
         for i in range(len(graph)):
-            conditions[i, list(conditioning_set(graph, i))] = True
-        return logistic_loss(values, conditions, self.rate, self.scale, generator)
+            found[i, list(conditioning_set(graph, i))] = True
+        return found

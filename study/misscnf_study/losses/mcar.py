@@ -10,7 +10,7 @@ from typing import final
 
 import numpy as np
 
-from misscnf.graph import CausalGraph
+from misscnf import CausalGraph
 from misscnf_study.losses.cells import CellLoss, check_rate, constant_loss, never_lost
 from misscnf_study.losses.loss import Floats, Missingness
 
@@ -32,7 +32,7 @@ class Mcar(Missingness):
         """Returns nothing: no value has a say."""
         return ()
 
-    def maximise_monte_carlo(
+    def calibrate(
         self, values: Floats, graph: CausalGraph, generator: np.random.Generator
     ) -> CellLoss:
         """Returns the law; there is nothing to find."""

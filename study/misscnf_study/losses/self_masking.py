@@ -13,41 +13,18 @@ from typing import final
 
 import numpy as np
 
-from misscnf.graph import CausalGraph
-from misscnf_study.losses.cells import (
-    CellLoss,
-    Scale,
-    check_rate,
-    check_scale,
-    logistic_loss,
-    never_lost,
-)
-from misscnf_study.losses.loss import Floats, Missingness
+from misscnf import CausalGraph
+from misscnf_study.losses.cells import LogisticMissingness, never_lost
+from misscnf_study.losses.loss import Flags
 
 __all__ = ["SelfMasking"]
 
 
 @final
 @dataclass(frozen=True)
-class SelfMasking(Missingness):
+class SelfMasking(LogisticMissingness):
     """Loses values because of themselves."""
 
-    rate: float
-    """The mean chance of each node with parents."""
-    scale: Scale = "standardised"
-    """What the logits act on."""
-
-    def __post_init__(self) -> None:
-        check_rate(self.rate)
-        check_scale(self.scale)
-
-    def reads(self, graph: CausalGraph) -> tuple[int, ...]:
-        """Returns all nodes with parents."""
-        return tuple(i for i, parents in enumerate(graph.parents) if parents)
-
-    def maximise_monte_carlo(
-        self, values: Floats, graph: CausalGraph, generator: np.random.Generator
-    ) -> CellLoss:
-        """Draws the weights and finds the intercepts."""
-        conditions = np.diag(~never_lost(graph))
-        return logistic_loss(values, conditions, self.rate, self.scale, generator)
+    def conditions(self, graph: CausalGraph) -> Flags:
+        """Returns the diagonal: each node with parents depends on itself."""
+        return np.diag(~never_lost(graph))

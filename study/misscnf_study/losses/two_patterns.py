@@ -19,8 +19,7 @@ from typing import Literal, final
 
 import numpy as np
 
-from misscnf.errors import InputError
-from misscnf.graph import CausalGraph
+from misscnf import CausalGraph, InputError
 from misscnf_study.losses.loss import Flags, Floats, Missingness
 from misscnf_study.losses.patterns import PatternLoss
 
@@ -57,7 +56,7 @@ class TwoPatterns(Missingness):
         """Returns the cut alone."""
         return (self._cut(graph),)
 
-    def maximise_monte_carlo(
+    def calibrate(
         self, values: Floats, graph: CausalGraph, generator: np.random.Generator
     ) -> PatternLoss:
         """Measures mean, deviation and median of the cut."""

@@ -1,7 +1,7 @@
 """The rivals that impute first, one a file; `load_imputer` builds one by its name.
 
 To add one, write the class (`contract`) and add a line to `IMPUTERS`: every law in
-tests/bench/test_imputers.py then holds or fails for it by name. The imputers that train have their
+study/tests/test_rivals.py then holds or fails for it by name. The imputers that train have their
 `fast` preset here. O-MIRACLE is `Miracle` with the true graph, so it is a method of the study
 (`misscnf_study.methods`) and has no name in this table.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 
-from misscnf.errors import InputError
+from misscnf import InputError
 from misscnf_study.rivals.by_path import ByPath
 from misscnf_study.rivals.contract import ImpossibleError, Imputer
 from misscnf_study.rivals.diffputer import DiffPuter

@@ -14,7 +14,7 @@ from typing import Any, final
 
 import numpy as np
 
-from misscnf.errors import InputError
+from misscnf import InputError
 from misscnf_study.rivals.contract import Floats, Imputer
 
 __all__ = ["ByPath"]

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from misscnf.errors import InputError
+from misscnf import InputError
 
 __all__ = ["Imputer", "ImpossibleError", "Floats", "means_filled", "others"]
 
@@ -33,9 +33,8 @@ class ImpossibleError(InputError):
 class Imputer(ABC):
     """Learns on a table with holes and completes tables. Abstract: subclasses are final.
 
-    To add one, write `_learn` and `_fill`, and add a line to the table in
-    `misscnf/bench/imputers/__init__.py`: every law in tests/bench/test_imputers.py then holds or
-    fails for it by name.
+    To add one, write `_learn` and `_fill`, and add a line to the table in `rivals/__init__.py`:
+    every law in study/tests/test_rivals.py then holds or fails for it by name.
     """
 
     def fit(self, df: pd.DataFrame, seed: int) -> Self:

@@ -35,18 +35,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from misscnf import InputError
 from misscnf.draws import derive_generator
-from misscnf.errors import InputError
-from misscnf_study.rivals.contract import Floats, Imputer
+from misscnf_study.rivals.contract import Floats
 from misscnf_study.rivals.edm import SPREAD, Denoiser, denoising_loss, sample_hidden
-from misscnf_study.rivals.learned import (
-    Units,
-    Watch,
-    choose_preset,
-    find_device,
-    positive,
-    same_table,
-)
+from misscnf_study.rivals.learned import LearnedImputer, Watch, choose_preset, positive
 
 __all__ = ["DiffPuter", "DiffusionSettings", "PRESETS"]
 
@@ -118,7 +111,7 @@ PRESETS = {
 
 
 @final
-class DiffPuter(Imputer):
+class DiffPuter(LearnedImputer):
     """Fills with what a diffusion model of the table draws.
 
     The table learned from comes back as the last round left it; other tables are drawn from the
@@ -139,25 +132,22 @@ class DiffPuter(Imputer):
         device: str = "cpu",
         watch: Watch | None = None,
     ) -> None:
+        super().__init__(device, watch)
         self.settings = choose_preset(preset, PRESETS, "DiffPuter")
         if readout not in ("mean", "draw"):
             raise InputError(f"DiffPuter's readouts are mean, draw; got {readout!r}.")
         self.readout = readout
-        self.device = find_device(device)
-        self._watch = watch or (lambda stage, done, total: None)
 
     def draw(self, values: Floats, count: int) -> Floats:
         """Returns draws of what is hidden in values (N, d), (count, N, d), in their order."""
-        z, observed = self._read(values)
+        z, observed = self._read_units(values, SPREAD)
         rows = ~observed.all(dim=1)
         drawn = z.expand(count, *z.shape).clone()
         drawn[:, rows] = self._sample(z[rows], observed[rows], count, self._generator("draws"))
         return self._units.restore(drawn / SPREAD)
 
-    def _learn(self, values: Floats, seed: int) -> None:
-        self._seed, self._seen = seed, values
-        self._units = Units.of(values)
-        z, observed = self._read(values)
+    def _train_and_fill(self, values: Floats) -> Floats:
+        z, observed = self._read_units(values, SPREAD)
         network = None
         for number in range(1, self.settings.rounds + 1):
             network = self._train(z, network, number)
@@ -165,19 +155,11 @@ class DiffPuter(Imputer):
             z = self._expect(z, observed, f"round {number}")
             if bool(observed.all()):
                 break  # there is nothing that a further round would see anew
-        self._completed = self._units.restore(z / SPREAD)
+        return self._units.restore(z / SPREAD)
 
-    def _fill(self, values: Floats) -> Floats:
-        if same_table(values, self._seen):
-            return self._completed
-        z, observed = self._read(values)
+    def _fill_new(self, values: Floats) -> Floats:
+        z, observed = self._read_units(values, SPREAD)
         return self._units.restore(self._expect(z, observed, "new rows") / SPREAD)
-
-    def _read(self, values: Floats) -> tuple[Tensor, Tensor]:
-        """Returns values in units of deviation ½, holes at zero, and which are observed."""
-        z = torch.as_tensor(SPREAD * self._units.standardise(values), dtype=torch.float32)
-        z = z.to(self.device)
-        return torch.nan_to_num(z, nan=0.0), ~torch.isnan(z)
 
     # The M-step.
 

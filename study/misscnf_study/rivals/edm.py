@@ -126,12 +126,12 @@ class Denoiser(nn.Module):
 
     def _network(self, x: Tensor, noise: Tensor) -> Tensor:
         first, second = self.time
-        h = self.entry(x) + second(functional.silu(first(self._basis_functions(noise))))
+        h = self.entry(x) + second(functional.silu(first(self._embedding(noise))))
         for layer in self.hidden:
             h = functional.silu(layer(h))
         return self.exit(h)
 
-    def _basis_functions(self, noise: Tensor) -> Tensor:
+    def _embedding(self, noise: Tensor) -> Tensor:
         """Returns sines and cosines of c at frequencies from 1 down to 1/10000, (…, width)."""
         half = self.width // 2
         exponent = torch.arange(half, device=noise.device, dtype=noise.dtype) / half

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.impute import KNNImputer
 
-from misscnf.errors import InputError
+from misscnf import InputError
 from misscnf_study.rivals.contract import Floats, Imputer
 
 __all__ = ["Knn"]

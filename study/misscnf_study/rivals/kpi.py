@@ -35,17 +35,10 @@ from sklearn import config_context
 from sklearn.impute import KNNImputer
 from torch import Tensor
 
+from misscnf import InputError
 from misscnf.draws import derive_generator, normal_numbers
-from misscnf.errors import InputError
-from misscnf_study.rivals.contract import Floats, Imputer
-from misscnf_study.rivals.learned import (
-    Units,
-    Watch,
-    choose_preset,
-    find_device,
-    positive,
-    same_table,
-)
+from misscnf_study.rivals.contract import Floats
+from misscnf_study.rivals.learned import LearnedImputer, Watch, choose_preset, positive
 
 __all__ = ["Kpi", "KpiSettings", "Kernels", "PRESETS", "ridge_prediction"]
 
@@ -237,7 +230,7 @@ def _groups(regressions: list[Regression]) -> Iterator[list[Regression]]:
 
 
 @final
-class Kpi(Imputer):
+class Kpi(LearnedImputer):
     """Fills with cells that kernels have moved.
 
     The table learned from comes back with the cells that came closest. New rows start at their
@@ -260,14 +253,11 @@ class Kpi(Imputer):
         device: str = "cpu",
         watch: Watch | None = None,
     ) -> None:
+        super().__init__(device, watch)
         self.settings = choose_preset(preset, PRESETS, "KPI")
         self.oracle_truth = oracle_truth
-        self.device = find_device(device)
-        self._watch = watch or (lambda stage, done, total: None)
 
-    def _learn(self, values: Floats, seed: int) -> None:
-        self._seed, self._seen = seed, values
-        self._units = Units.of(values)
+    def _train_and_fill(self, values: Floats) -> Floats:
         z = self._units.standardise(values)
         held_out = self._hold_out(~np.isnan(z))
         start = np.where(held_out, np.nan, z)
@@ -279,11 +269,9 @@ class Kpi(Imputer):
         self._cells.table[:] = torch.where(
             torch.as_tensor(held_out), torch.as_tensor(z), self._cells.table.cpu()
         ).to(self.device)
-        self._completed = self._units.restore(self._cells.table)
+        return self._units.restore(self._cells.table)
 
-    def _fill(self, values: Floats) -> Floats:
-        if same_table(values, self._seen):
-            return self._completed
+    def _fill_new(self, values: Floats) -> Floats:
         z = self._units.standardise(values)
         free = torch.as_tensor(np.isnan(z), device=self.device)
         table = self._neighbour_means(z, "new noise")

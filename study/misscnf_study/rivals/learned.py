@@ -7,6 +7,7 @@ They train on such columns, so that no unit has a say, and answer in the table's
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
@@ -15,10 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from misscnf.errors import InputError
-from misscnf_study.rivals.contract import Floats
+from misscnf import InputError
+from misscnf_study.rivals.contract import Floats, Imputer
 
-__all__ = ["Units", "Watch", "choose_preset", "find_device", "positive", "same_table"]
+__all__ = ["LearnedImputer", "Units", "Watch", "choose_preset", "find_device", "positive"]
 
 Settings = TypeVar("Settings")
 
@@ -95,6 +96,39 @@ def find_device(name: str) -> torch.device:
     return device
 
 
-def same_table(one: Floats, other: Floats) -> bool:
-    """Returns whether two tables are the same, holes included."""
-    return np.array_equal(one, other, equal_nan=True)
+class LearnedImputer(Imputer):
+    """An imputer that trains on standardised columns. Abstract: `_train_and_fill`, `_fill_new`.
+
+    The table learned from comes back as training left it.
+
+    Arguments:
+        device: Where to train, such as "cpu" or "cuda".
+        watch: Called as training goes on.
+    """
+
+    def __init__(self, device: str, watch: Watch | None) -> None:
+        self.device = find_device(device)
+        self._watch = watch or (lambda stage, done, total: None)
+
+    @abstractmethod
+    def _train_and_fill(self, values: Floats) -> Floats:
+        """Trains on values (N, d) with NaN in the holes, and returns them completed."""
+
+    @abstractmethod
+    def _fill_new(self, values: Floats) -> Floats:
+        """Returns other values (N, d) with the holes filled."""
+
+    def _learn(self, values: Floats, seed: int) -> None:
+        self._seed, self._seen = seed, values
+        self._units = Units.of(values)
+        self._completed = self._train_and_fill(values)
+
+    def _fill(self, values: Floats) -> Floats:
+        seen = np.array_equal(values, self._seen, equal_nan=True)
+        return self._completed if seen else self._fill_new(values)
+
+    def _read_units(self, values: Floats, spread: float = 1.0) -> tuple[Tensor, Tensor]:
+        """Returns values in units of a deviation, holes at zero, and which are observed."""
+        z = torch.as_tensor(spread * self._units.standardise(values), dtype=torch.float32)
+        z = z.to(self.device)
+        return torch.nan_to_num(z, nan=0.0), ~torch.isnan(z)

@@ -14,7 +14,7 @@ from typing import final
 
 from sklearn.linear_model import BayesianRidge
 
-from misscnf.errors import InputError
+from misscnf import InputError
 from misscnf_study.rivals.contract import Floats, Imputer
 
 try:

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestRegressor
 
+from misscnf import InputError
 from misscnf.draws import derive_generator
-from misscnf.errors import InputError
 from misscnf_study.rivals.contract import Floats, Imputer, others
 
 __all__ = ["MiceForest", "DonorForest"]

@@ -40,18 +40,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from misscnf import CausalGraph, GraphLike, InputError
 from misscnf.draws import derive_generator
-from misscnf.errors import InputError
-from misscnf.graph import CausalGraph, GraphLike
-from misscnf_study.rivals.contract import Floats, Imputer
-from misscnf_study.rivals.learned import (
-    Units,
-    Watch,
-    choose_preset,
-    find_device,
-    positive,
-    same_table,
-)
+from misscnf_study.rivals.contract import Floats
+from misscnf_study.rivals.learned import LearnedImputer, Watch, choose_preset, positive
 
 __all__ = [
     "Miracle",
@@ -192,7 +184,7 @@ def group_norms(entry: Tensor) -> Tensor:
 
 
 @final
-class Miracle(Imputer):
+class Miracle(LearnedImputer):
     """Fills with what each column's network says.
 
     The table learned from comes back as the epochs left it; new rows start at the means and go
@@ -217,13 +209,12 @@ class Miracle(Imputer):
         device: str = "cpu",
         watch: Watch | None = None,
     ) -> None:
+        super().__init__(device, watch)
         self.settings = choose_preset(preset, PRESETS, "MIRACLE")
         if graph is None and causes:
             raise InputError("what the loss depends on is used with a graph only; give both.")
         self.graph = None if graph is None else CausalGraph.read(graph)
         self.causes = dict(causes or {})
-        self.device = find_device(device)
-        self._watch = watch or (lambda stage, done, total: None)
 
     def strengths(self) -> pd.DataFrame:
         """Returns how strongly each column's network reads each column, |W_i[j]| at [j, i]."""
@@ -231,30 +222,21 @@ class Miracle(Imputer):
         norms = self._networks.links[: len(self._columns)].square().sum(dim=2).sqrt()
         return pd.DataFrame(norms.T.cpu().numpy(), index=self._columns, columns=self._columns)
 
-    def _learn(self, values: Floats, seed: int) -> None:
-        self._seed, self._seen = seed, values
-        self._units = Units.of(values)
-        x, observed = self._read(values)
+    def _train_and_fill(self, values: Floats) -> Floats:
+        x, observed = self._read_units(values)
         self._incomplete = torch.nonzero(~observed.all(dim=0)).squeeze(1).tolist()
         self._networks = NodeNetworks(
-            self._reads(), self.settings.width, derive_generator(seed, "miracle", "networks")
+            self._reads(), self.settings.width, derive_generator(self._seed, "miracle", "networks")
         ).to(self.device)
-        self._completed = self._units.restore(self._refine(x, observed))
+        x = self._refine(x, observed)
         self._networks.requires_grad_(requires_grad=False)
+        return self._units.restore(x)
 
-    def _fill(self, values: Floats) -> Floats:
-        if same_table(values, self._seen):
-            return self._completed
-        x, observed = self._read(values)
+    def _fill_new(self, values: Floats) -> Floats:
+        x, observed = self._read_units(values)
         for _ in range(self.settings.window):
             x = torch.where(observed, x, self._predict(x))
         return self._units.restore(x)
-
-    def _read(self, values: Floats) -> tuple[Tensor, Tensor]:
-        """Returns standardised values, holes at zero, and which are observed."""
-        z = torch.as_tensor(self._units.standardise(values), dtype=torch.float32)
-        z = z.to(self.device)
-        return torch.nan_to_num(z, nan=0.0), ~torch.isnan(z)
 
     def _reads(self) -> Tensor:
         """Returns which columns each node may read, (d + k, d)."""

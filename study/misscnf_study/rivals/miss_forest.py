@@ -29,8 +29,8 @@ import numpy as np
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import KFold, cross_val_score
 
+from misscnf import InputError
 from misscnf.draws import derive_generator
-from misscnf.errors import InputError
 from misscnf_study.rivals.contract import Floats, Imputer, means_filled, others
 
 __all__ = ["MissForest", "ForestSettings", "PRESETS"]

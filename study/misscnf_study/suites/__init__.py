@@ -10,9 +10,9 @@ from misscnf_study.suites.nonlinearity import NONLINEARITY
 from misscnf_study.suites.positivity import POSITIVITY
 from misscnf_study.suites.scaling import SCALING
 from misscnf_study.suites.suite import Suite, choose, grid
-from misscnf_study.suites.trial import COMPLETE, Trial
+from misscnf_study.suites.trial import COMPLETE, Cell, Trial
 
-__all__ = ["SUITES", "Suite", "Trial", "grid", "choose", "COMPLETE"]
+__all__ = ["SUITES", "Suite", "Trial", "Cell", "grid", "choose", "COMPLETE"]
 
 SUITES: dict[str, Suite] = {
     suite.name: suite for suite in (MAIN, POSITIVITY, MNAR, DRAWS, NONLINEARITY, SCALING)

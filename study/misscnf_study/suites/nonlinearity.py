@@ -6,7 +6,7 @@ __all__ = ["NONLINEARITY"]
 
 NONLINEARITY = Suite(
     name="nonlinearity",
-    about="a chain and a collider bent by degrees, MCAR and MAR at 30 and 60 %",
+    about="a chain and a collider, nonlinear by degrees, MCAR and MAR at 30 and 60 %",
     scms=tuple(
         f"{family}_alpha_{alpha}"
         for family in ("chain", "collider")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from misscnf.errors import InputError
+from misscnf import InputError
 from misscnf_study.suites.trial import COMPLETE, Trial
 
 __all__ = ["Suite", "grid", "choose"]

@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TypeAlias
 
-from misscnf.errors import InputError
+from misscnf import InputError
 
-__all__ = ["Trial", "COMPLETE"]
+__all__ = ["Trial", "Cell", "COMPLETE"]
+
+Cell: TypeAlias = str | float | None
+"""What a column of a row holds; None where it is empty."""
 
 COMPLETE = "complete"
 """The mechanism of trials that lose nothing."""
@@ -108,7 +111,7 @@ class Trial:
             epochs=_count(words.get("epochs")),
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Cell]:
         """Returns the fields by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 

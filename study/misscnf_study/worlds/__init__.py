@@ -1,7 +1,7 @@
 """The worlds of the study, a family a file; `load_scm` builds one by its name.
 
 To add a world, write a function that returns it and add a line to `SCMS`: every law in
-tests/bench/test_scms.py then holds or fails for it by name.
+study/tests/test_worlds.py then holds or fails for it by name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from misscnf.errors import InputError
+from misscnf import InputError
 from misscnf_study.worlds.alpha import chain_alpha, collider_alpha
 from misscnf_study.worlds.backdoor import backdoor_nlin
 from misscnf_study.worlds.chain import chain_lin, chain_nlin

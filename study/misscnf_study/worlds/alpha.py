@@ -1,4 +1,4 @@
-r"""Chain and collider bent by degrees (paper, Appendix "Controlled nonlinearity study").
+r"""Chain and collider, nonlinear by degrees (paper, Appendix "Controlled nonlinearity study").
 
 One function, of mean 0 and variance 1 under a standard normal x, goes from a line to a parabola:
 
@@ -13,30 +13,30 @@ import math
 
 from torch import Tensor
 
-from misscnf.errors import InputError
+from misscnf import InputError
 from misscnf.model import StructuralModel
 from misscnf_study.worlds.chain import CHAIN
 from misscnf_study.worlds.collider import COLLIDER
 from misscnf_study.worlds.equations import Equation, linear
 from misscnf_study.worlds.world import World
 
-__all__ = ["chain_alpha", "collider_alpha", "bend"]
+__all__ = ["chain_alpha", "collider_alpha", "nonlinearity"]
 
 
-def bend(x: Tensor, alpha: float) -> Tensor:
+def nonlinearity(x: Tensor, alpha: float) -> Tensor:
     """Returns h_α(x)."""
-    bent = (1.0 - alpha) * x + alpha * (x**2 - 1.0) / math.sqrt(2.0)
-    return bent / math.hypot(1.0 - alpha, alpha)
+    mixed = (1.0 - alpha) * x + alpha * (x**2 - 1.0) / math.sqrt(2.0)
+    return mixed / math.hypot(1.0 - alpha, alpha)
 
 
 def chain_alpha(alpha: float = 0.5) -> World:
-    """The chain whose last arrow bends.
+    """The chain whose last arrow is nonlinear by α.
 
     Arguments:
         alpha: From 0 (a line) to 1 (a parabola).
     """
     _check(alpha)
-    curved = Equation(lambda x2: bend(x2, alpha), scale=0.5)
+    curved = Equation(lambda x2: nonlinearity(x2, alpha), scale=0.5)
     last = linear(1.0, scale=0.5) if alpha == 0.0 else curved
     return World(
         name=f"chain_alpha_{alpha:g}",
@@ -47,13 +47,15 @@ def chain_alpha(alpha: float = 0.5) -> World:
 
 
 def collider_alpha(alpha: float = 0.5) -> World:
-    """The collider whose two arrows bend.
+    """The collider whose two arrows are nonlinear by α.
 
     Arguments:
         alpha: From 0 (lines) to 1 (parabolas).
     """
     _check(alpha)
-    curved = Equation(lambda x1, x2: 0.5 * bend(x1, alpha) + 0.5 * bend(x2, alpha), scale=0.5)
+    curved = Equation(
+        lambda x1, x2: 0.5 * nonlinearity(x1, alpha) + 0.5 * nonlinearity(x2, alpha), scale=0.5
+    )
     last = linear(0.5, 0.5, scale=0.5) if alpha == 0.0 else curved
     return World(
         name=f"collider_alpha_{alpha:g}",

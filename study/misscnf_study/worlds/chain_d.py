@@ -15,9 +15,8 @@ import torch
 from scipy.interpolate import CubicSpline
 from torch import Tensor, nn
 
+from misscnf import CausalGraph, InputError
 from misscnf.draws import derive_generator
-from misscnf.errors import InputError
-from misscnf.graph import CausalGraph
 from misscnf.model import StructuralModel
 from misscnf_study.worlds.equations import Equation, linear
 from misscnf_study.worlds.world import World, x_graph

@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from misscnf.graph import CausalGraph
+from misscnf import CausalGraph
 from misscnf.model import StructuralModel
 from misscnf_study.worlds.discrete import Choice, Levels, Tally
 from misscnf_study.worlds.equations import Equation, linear

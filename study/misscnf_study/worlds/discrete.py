@@ -9,36 +9,24 @@ parameters given as functions of the parents, one argument each in graph order.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeAlias, final
+from collections.abc import Sequence
+from typing import final
 
 import torch
 from torch import Tensor
 
-from misscnf.errors import InputError
 from misscnf.mechanisms import GumbelMax, InverseCount, Threshold
+from misscnf_study.worlds.equations import KnownLaw, Term, evaluate
 
 __all__ = ["Levels", "Choice", "Tally"]
 
-Term: TypeAlias = Callable[..., Tensor | float]
-"""A function of the parents."""
-
-
-def _refuse() -> NoReturn:
-    raise InputError(
-        "the equations of a known SCM are not saved with a model; "
-        "misscnf_study.worlds.load_scm(name) builds them anew."
-    )
-
 
 def _at(term: Term | float, parents: Tensor) -> Tensor:
-    value = term(*parents.unbind(-1)) if callable(term) else term
-    value = torch.as_tensor(value, dtype=parents.dtype, device=parents.device)
-    return value.expand(parents.shape[:-1])
+    return evaluate(term, parents).expand(parents.shape[:-1])
 
 
 @final
-class Levels(Threshold):
+class Levels(KnownLaw, Threshold):
     """P(x ≤ k) = σ(cuts_k − location(parents)).
 
     Arguments:
@@ -55,13 +43,9 @@ class Levels(Threshold):
         """Returns cuts − location."""
         return parents.new_tensor(self.base) - _at(self.location, parents)[..., None]
 
-    def spec(self) -> dict[str, Any]:
-        """Refuses: an equation is code, and a saved model holds numbers only."""
-        _refuse()
-
 
 @final
-class Choice(GumbelMax):
+class Choice(KnownLaw, GumbelMax):
     """P(x = k) ∝ exp(terms_k(parents)).
 
     Arguments:
@@ -76,13 +60,9 @@ class Choice(GumbelMax):
         """Returns the terms side by side."""
         return torch.stack([_at(term, parents) for term in self.terms], dim=-1)
 
-    def spec(self) -> dict[str, Any]:
-        """Refuses: an equation is code, and a saved model holds numbers only."""
-        _refuse()
-
 
 @final
-class Tally(InverseCount):
+class Tally(KnownLaw, InverseCount):
     """A count of mean exp(log_mean(parents)) and variance μ + dispersion μ².
 
     Arguments:
@@ -102,7 +82,3 @@ class Tally(InverseCount):
     def log_dispersion(self, parents: Tensor) -> Tensor | None:
         """Returns its logarithm, or None where the law is Poisson."""
         return parents.new_tensor(math.log(self.dispersion)) if self.dispersion else None
-
-    def spec(self) -> dict[str, Any]:
-        """Refuses: an equation is code, and a saved model holds numbers only."""
-        _refuse()

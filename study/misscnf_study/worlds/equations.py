@@ -23,12 +23,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from misscnf import InputError
 from misscnf.draws import normal_scores
-from misscnf.errors import InputError
 from misscnf.mechanisms import LinearForm, Mechanism, standard_normal_log_prob
 
 __all__ = [
     "Equation",
+    "KnownLaw",
+    "Term",
+    "evaluate",
     "linear",
     "NoiseShape",
     "NORMAL",
@@ -76,8 +79,25 @@ class _Line:
         return total
 
 
+class KnownLaw(Mechanism):
+    """A law that is written as code. Abstract: it has the verbs of a mechanism, but no file."""
+
+    def spec(self) -> dict[str, Any]:
+        """Refuses: an equation is code, and a saved model holds numbers only."""
+        raise InputError(
+            "the equations of a known SCM are not saved with a model; "
+            "misscnf_study.worlds.load_scm(name) builds them anew."
+        )
+
+
+def evaluate(term: Term | float, parents: Tensor) -> Tensor:
+    """Returns what a term says given parents (..., p): (...), or a number that broadcasts."""
+    value = term(*parents.unbind(-1)) if callable(term) else term
+    return torch.as_tensor(value, dtype=parents.dtype, device=parents.device)
+
+
 @final
-class Equation(Mechanism):
+class Equation(KnownLaw):
     """x = location(parents) + scale(parents) · h(u).
 
     Arguments:
@@ -131,28 +151,16 @@ class Equation(Mechanism):
         )
         return LinearForm(intercept, weights, scale)
 
-    def spec(self) -> dict[str, Any]:
-        """Refuses: an equation is code, and a saved model holds numbers only."""
-        raise InputError(
-            "the equations of a known SCM are not saved with a model; "
-            "misscnf_study.worlds.load_scm(name) builds them anew."
-        )
-
     def _terms(self, parents: Tensor) -> tuple[Tensor, Tensor]:
-        return _evaluate(self.location, parents), _evaluate(self.scale, parents)
-
-
-def _evaluate(term: Term | float, parents: Tensor) -> Tensor:
-    value = term(*parents.unbind(-1)) if callable(term) else term
-    return torch.as_tensor(value, dtype=parents.dtype, device=parents.device)
+        return evaluate(self.location, parents), evaluate(self.scale, parents)
 
 
 def linear(*weights: float, intercept: float = 0.0, scale: float = 1.0) -> Equation:
     """Returns x = intercept + weights · parents + scale · u, declared linear.
 
     Example:
-        >>> linear(10.0, scale=-1.0).linear_form().weights  # x2 = 10 x1 − u2
-        tensor([10.], dtype=torch.float64)
+        >>> linear(10.0, scale=-1.0).linear_form().weights.tolist()  # x2 = 10 x1 − u2
+        [10.0]
     """
     return Equation(_Line(intercept, weights), scale)
 

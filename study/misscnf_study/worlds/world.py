@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import pandas as pd
 import torch
 
+from misscnf import CausalGraph
 from misscnf.draws import derive_generator
-from misscnf.graph import CausalGraph
 from misscnf.model import StructuralModel
 
 __all__ = ["World", "x_graph"]

@@ -1,0 +1,167 @@
+r"""The one quasi-Newton driver: L-BFGS over tensors, within bounds or in other coordinates.
+
+    θ* = argmax f(θ),      θ = θ_0 + W z,    z moved by L-BFGS-B
+
+W whitens: where the information of f at θ_0 is (W Wᵀ)⁻¹, f is as steep in every coordinate and a
+third of the steps are enough. Without W, lower bounds of θ are kept.
+
+A step may leave the numbers behind: the search then comes back, from a value that is worse than
+any. A maximum is only ever a point where f and its gradient are finite: where there is none, the
+fit fails in words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.optimize import Bounds, OptimizeResult, minimize
+from torch import Tensor
+
+from misscnf.errors import FitError
+
+__all__ = ["Maximum", "maximise"]
+
+
+@dataclass(frozen=True)
+class Maximum:
+    """Where a search ended."""
+
+    value: float
+    """f there"""
+    start: float
+    """f where the search started"""
+    iterations: int
+    converged: bool
+    """whether nothing pulls any more"""
+
+
+def maximise(
+    parameters: Iterable[Tensor],
+    objective: Callable[[], float],
+    *,
+    lowest: Sequence[float] | None = None,
+    highest: Sequence[float] | None = None,
+    whitening: np.ndarray | None = None,
+    steps: int = 500,
+    memory: int = 30,
+    value_tolerance: float = 1e-9,
+    slope_tolerance: float = 1e-6,
+    flat: float = 1e-4,
+) -> Maximum:
+    """Moves parameters to the maximum of a function of them, in place.
+
+    Arguments:
+        parameters: What is moved; all require a gradient.
+        objective: Returns f at the present parameters and adds its gradient to them.
+        lowest: The least value of each number, −∞ where it has none.
+        highest: The largest value of each number, likewise.
+        whitening: W. Bounds are not kept in these coordinates: where one is passed, the search is
+            done again without.
+        steps: At most so many.
+        memory: Steps that L-BFGS remembers.
+        value_tolerance: A step that gains a smaller share of f is the last.
+        slope_tolerance: A slope, in every coordinate, that counts as none.
+        flat: The same where the line search ends at the limit of precision.
+
+    Raises:
+        FitError: If f or its gradient is not finite where the search starts.
+    """
+    options = {
+        "maxiter": steps,
+        "maxfun": 2 * steps,
+        "ftol": value_tolerance,
+        "gtol": slope_tolerance,
+        "maxcor": memory,
+    }
+    search = _Search(list(parameters), objective, whitening)
+    low = np.full_like(search.origin, -np.inf) if lowest is None else np.asarray(lowest)
+    high = np.full_like(search.origin, np.inf) if highest is None else np.asarray(highest)
+    if whitening is not None:
+        result = minimize(search, search.zero, jac=True, method="L-BFGS-B", options=options)
+        found = search.at(search.best_point)
+        if ((found >= low) & (found <= high)).all():
+            return search.end(result, flat)
+        search.load(search.origin)
+        search = _Search(search.parameters, objective, None)
+    bounds = Bounds(low - search.origin, high - search.origin)
+    result = minimize(
+        search, search.zero, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    )
+    return search.end(result, flat, bounds)
+
+
+class _Search:
+    """−f as scipy wants it, with the best point seen so far."""
+
+    def __init__(
+        self,
+        parameters: list[Tensor],
+        objective: Callable[[], float],
+        whitening: np.ndarray | None,
+    ) -> None:
+        self.parameters, self.objective, self.whitening = parameters, objective, whitening
+        self.origin = _flat([parameter.detach() for parameter in parameters])
+        self.zero = np.zeros_like(self.origin)
+        self.best = self.first = math.nan
+        self.best_point, self.best_slope = self.zero, self.zero
+
+    def __call__(self, point: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = self._evaluate(point)
+        finite = math.isfinite(value) and bool(np.isfinite(slope).all())
+        if math.isnan(self.best):
+            if not finite:
+                raise FitError(
+                    "the likelihood of the rows is not a finite number where the fit starts; look "
+                    "for columns with values very far from the others, or that others determine."
+                )
+            self.first = value
+        if not finite:  # a step too far: worse than any value, so that the search comes back
+            return abs(self.best) * 1e3 + 1e10, np.zeros_like(point)
+        if not self.best <= value:
+            self.best, self.best_point, self.best_slope = value, point.copy(), slope
+        return value, slope
+
+    def _evaluate(self, point: np.ndarray) -> tuple[float, np.ndarray]:
+        self.load(self.at(point))
+        value = -self.objective()
+        slope = -_flat([_gradient(parameter) for parameter in self.parameters])
+        for parameter in self.parameters:
+            parameter.grad = None
+        return value, slope if self.whitening is None else self.whitening.T @ slope
+
+    def end(self, result: OptimizeResult, flat: float, bounds: Bounds | None = None) -> Maximum:
+        """Leaves the parameters at the best point, and says what was found there."""
+        self.load(self.at(self.best_point))
+        slope = self.best_slope
+        if bounds is not None:  # what would lead out of the bounds does not pull
+            out = (self.best_point <= bounds.lb) & (slope > 0)
+            out |= (self.best_point >= bounds.ub) & (slope < 0)
+            slope = np.where(out, 0.0, slope)
+        at_best = bool(np.array_equal(self.best_point, result.x))
+        converged = float(np.abs(slope).max(initial=0.0)) < flat
+        converged |= bool(result.success) and at_best
+        return Maximum(-self.best, -self.first, int(result.nit), converged)
+
+    def at(self, point: np.ndarray) -> np.ndarray:
+        """Returns the parameters at a point of the search."""
+        return self.origin + (point if self.whitening is None else self.whitening @ point)
+
+    def load(self, vector: np.ndarray) -> None:
+        """Writes a vector into the parameters."""
+        sizes = [parameter.numel() for parameter in self.parameters]
+        pieces = torch.from_numpy(vector).split(sizes)
+        with torch.no_grad():
+            for parameter, piece in zip(self.parameters, pieces, strict=True):
+                parameter.copy_(piece.reshape(parameter.shape))
+
+
+def _gradient(parameter: Tensor) -> Tensor:
+    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+
+
+def _flat(tensors: Sequence[Tensor]) -> np.ndarray:
+    return torch.cat([tensor.reshape(-1) for tensor in tensors]).double().numpy().copy()

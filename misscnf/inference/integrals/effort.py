@@ -1,0 +1,196 @@
+r"""How hard to work on an integral over hidden nodes: every number that shapes it.
+
+An `Effort` says how many points an integral gets, when it is good enough, and by which rules each
+way of integrating goes about it; it is passed to all of them. `Efforts` holds one effort for each
+task of the package, with its reason: a training step needs draws of the posterior, a reported
+log-density needs three digits. Both are part of the settings that are saved with a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from misscnf import options
+
+__all__ = ["Effort", "EnumerationRules", "QuadratureRules", "ImportanceRules"]
+__all__ += ["Efforts", "ALGORITHM_1"]
+
+
+@dataclass(frozen=True)
+class EnumerationRules:
+    """When the joint states of hidden discrete nodes are summed, and how far counts go."""
+
+    most_states: int = 16384
+    """A component with more joint states is drawn: its sum would cost more than draws do."""
+    most_integrals: int = 1024
+    """The same for a factor that needs an integral at each state, which costs more than a
+    table's entry."""
+    worth_keeping: float = 100.0
+    """A count is cut by its prior, and evidence may want larger ones: it gets twice the states
+    while its largest one has more posterior probability than this many times `Effort.tail`."""
+
+
+@dataclass(frozen=True)
+class QuadratureRules:
+    """How one hidden number is integrated by points along a line."""
+
+    fewest_points: int = 20
+    """Of one randomisation. On the first window their spacing is 0.65, and a bulk of more than
+    half the prior's width is resolved at once."""
+    draws_a_point: int = 4
+    """Equally spaced points are worth several quasi-random ones: one for so many draws."""
+    half_window: float = 6.5
+    """The first points lie within ± this, where the prior has all but 1e-10 of its mass."""
+    enough: float = 3.0
+    """Effective points of a randomisation that suffice: at equal spacing h they mean a bulk of
+    width 0.85 h, and errors below 1e-6."""
+    depth: float = 20.0
+    """So many nats below its top an integrand no longer matters: less than 1e-8 of its mass."""
+    rough_depth: float = 8.0
+    """The same where no tolerance is asked for."""
+    steepest: float = 3.0
+    """The interpolated density falls by at most so many nats between two knots, so that points
+    cover all of what lies between; twice as many once it is flattened."""
+    below: float = 100.0
+    """Where the integrand is zero, it counts as so many nats below its lowest other knot."""
+    floor: float = 30.0
+    """The interpolated density is nowhere lower than so many nats below its top, so that it is
+    never zero."""
+
+
+@dataclass(frozen=True)
+class ImportanceRules:
+    """How the proposal of importance sampling is made from weighted points."""
+
+    prior_share: float = 1 / 32
+    """α, the share of the points that still come from the prior: it bounds the weights."""
+    enough_pilots: float = 32.0
+    """Effective draws of the prior that show all modes of some weight."""
+    pilot_growth: int = 4
+    """Until there are as many, a component gets so many times the draws of the prior again."""
+    most_nodes: int = 4
+    """Components with more hidden nodes get no more pilot draws, and a proposal of one Gaussian:
+    few points say nothing of modes there."""
+    parts: int = 4
+    """Gaussians in a mixture."""
+    em_steps: int = 2
+    """Steps of expectation-maximisation; a proposal need not be a maximum."""
+    most_points: int = 256
+    """Of more points, so many are resampled before a proposal is fitted."""
+    points_at_least: int = 4
+    """Weights are tempered until so many points are effective ..."""
+    points_a_node: int = 2
+    """... and so many more for each hidden node: fewer do not make a covariance."""
+    penalty: float = 0.5
+    """Nats for each further parameter by which a mixture must be more likely than one Gaussian:
+    half of Akaike's, since a proposal that has too many modes is still right."""
+    wide_share: float = 0.25
+    """Of the one Gaussian beside a mixture: between narrow parts a proposal must not be thin."""
+    least_share: float = 0.05
+    """Of a part of the mixture, so that a mode that few points have seen is looked at again."""
+    inflation: float = 1.2
+    """Of covariances: a proposal that is too wide costs less than one that is too narrow."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to work on what cannot be integrated in closed form."""
+
+    draws: int = 64
+    """Points in one randomisation."""
+    randomisations: int = 1
+    """Independent randomisations; the standard error needs several."""
+    least_effective: float = 20.0
+    """Draws double until the effective sample size of a randomisation is as large."""
+    effective_share: float = 0.75
+    """Where fewer points than that are drawn, it is enough if such a share is effective."""
+    tolerance: float | None = None
+    """Draws double until the standard error of a component is below this too."""
+    limit: int = 4096
+    """The most points a component gets in one randomisation; falling short is said."""
+    pilot_draws: int = 0
+    """Points of the prior, over all randomisations, that a component of few nodes may get before
+    importance sampling: what they do not see, a proposal will not propose."""
+    adapt: bool = True
+    """Whether draws follow need; otherwise exactly `draws` from the prior."""
+    tail: float = 1e-6
+    """Sums over counts leave out at most so much of their mass."""
+    independent: bool = False
+    """Whether points are independent (the paper's) instead of quasi-random."""
+    closed_form: bool = True
+    """Whether linear-Gaussian components are integrated in closed form."""
+    points_a_draw: int = 4
+    """Points for each completion that is drawn from them, at least: completions of a row are then
+    hardly ever the same point twice."""
+    rows_at_once: int = 4096
+    """Rows that are evaluated together: it bounds memory, and says which random numbers they
+    get."""
+    cells_at_once: int = 2**22
+    """Hidden cells × points that are held together, for the same reasons."""
+    enumeration: EnumerationRules = EnumerationRules()
+    quadrature: QuadratureRules = QuadratureRules()
+    importance: ImportanceRules = ImportanceRules()
+
+    def doubled(self) -> Effort:
+        """Returns the same effort with twice the draws, up to the limit."""
+        return replace(self, draws=min(2 * self.draws, max(self.limit, self.draws)))
+
+    def for_completions(self, count: int) -> Effort:
+        """Returns an effort with points enough for so many completions of each row."""
+        times = 1
+        while times * self.draws < self.points_a_draw * count:
+            times *= 2
+        grow = ("draws", "least_effective", "limit", "pilot_draws")
+        return replace(self, **{name: times * getattr(self, name) for name in grow})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain values, for JSON."""
+        return options.to_dict(self)
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Effort:
+        """Reads what `to_dict` wrote."""
+        return options.from_dict(Effort, data)
+
+
+@dataclass(frozen=True)
+class Efforts:
+    """One effort for each task."""
+
+    training: Effort = Effort()
+    """A step of training: draws of the posterior, again and again; chains of them make few do."""
+    validation: Effort = Effort(draws=128)
+    """The held-out likelihood after an epoch: twice the draws, since it compares epochs."""
+    linear: Effort = Effort(draws=64, least_effective=20.0, limit=1024)
+    """A step of the generalised linear fit, under the same random numbers in every step."""
+    completions: Effort = Effort(
+        draws=64, least_effective=32.0, limit=4096, pilot_draws=4096, rows_at_once=1024
+    )
+    """Completions that fits reweigh for many steps: they should know every mode."""
+    fine_completions: Effort = Effort(
+        draws=256, least_effective=128.0, limit=16384, pilot_draws=4096, rows_at_once=1024
+    )
+    """The same near the maximum, where the error of the draws is what is left."""
+    evaluation: Effort = Effort(
+        draws=16,
+        randomisations=16,
+        least_effective=4.0,
+        tolerance=3e-3,
+        limit=2048,
+        pilot_draws=1024,
+        tail=1e-12,
+    )
+    """A reported log-density: draws double until the standard error of a component is below
+    0.003."""
+    imputation: Effort = Effort(
+        draws=256, least_effective=64.0, limit=8192, pilot_draws=4096, tail=1e-9, rows_at_once=1024
+    )
+    """Completions for imputations and counterfactuals: many more effective points than draws."""
+    joint: bool = False
+    """Whether all that is hidden in a row is averaged jointly, as Algorithm 1 prints it."""
+
+
+ALGORITHM_1 = Effort(draws=512, adapt=False, independent=True, closed_form=False)
+"""The paper's: 512 independent draws from the prior."""

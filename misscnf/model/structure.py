@@ -1,0 +1,83 @@
+r"""What is known of a model before a fit: graph, domains, and which nodes share a mechanism.
+
+    x_i = f_{k(i)}(u_i; x_pa(i)),      k(i) the key of node i
+
+Nodes with the same key are served by one mechanism: repeated measures, exchangeable siblings. The
+parameters of a mechanism are a *block*; what fits, replicates or stores a model loops over blocks,
+so that a shared weight is one parameter, not several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from misscnf.data.domains import Domain
+from misscnf.errors import InputError
+from misscnf.graph import CausalGraph
+from misscnf.mechanisms import Mechanism, Shape
+from misscnf.model.structural import StructuralModel, nodes_by_key
+
+__all__ = ["Structure"]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A graph whose nodes have domains, and keys that say which share a mechanism."""
+
+    graph: CausalGraph
+    domains: tuple[Domain, ...]
+    """What the values of each node can be."""
+    keys: tuple[str, ...]
+    """The key of each node; its name where it shares with no one."""
+    blocks: tuple[tuple[int, ...], ...] = field(init=False)
+    """The nodes of each block, by their first node."""
+
+    def __post_init__(self) -> None:
+        blocks = tuple(nodes_by_key(self.keys).values())
+        object.__setattr__(self, "blocks", blocks)
+        for first, *others in blocks:
+            for node in others:
+                self._check_tie(first, node)
+
+    @staticmethod
+    def of(
+        graph: CausalGraph, domains: Iterable[Domain], keys: Sequence[str] | None = None
+    ) -> Structure:
+        """Makes one; without keys, no mechanism is shared."""
+        return Structure(graph, tuple(domains), tuple(keys or graph.nodes))
+
+    def _check_tie(self, first: int, node: int) -> None:
+        mine, its = (
+            [self.domains[j].kind for j in (i, *self.graph.parents[i])] for i in (first, node)
+        )
+        if mine != its:
+            raise InputError(
+                f"{self.graph.nodes[first]!r} and {self.graph.nodes[node]!r} are to share a "
+                f"mechanism, and are {_kinds(mine)} and {_kinds(its)}; tie nodes of one kind with "
+                f"parents of the same kinds, in the same order."
+            )
+
+    def parents_of(self, block: int) -> tuple[Domain, ...]:
+        """Returns the domains of a block's parents."""
+        return tuple(self.domains[j] for j in self.graph.parents[self.blocks[block][0]])
+
+    def domain_of(self, block: int) -> Domain:
+        """Returns the domain of a block's values."""
+        return self.domains[self.blocks[block][0]]
+
+    def model(self, mechanisms: Sequence[Mechanism]) -> StructuralModel:
+        """Makes a model of one mechanism a block."""
+        keys = [self.keys[nodes[0]] for nodes in self.blocks]
+        return StructuralModel(self.graph, dict(zip(keys, mechanisms, strict=True)), self.keys)
+
+    def build(self, shapes: Shape | Sequence[Shape]) -> StructuralModel:
+        """Makes a model of mechanisms of a shape, one for all blocks or one for each."""
+        each = [shapes] * len(self.blocks) if isinstance(shapes, Shape) else shapes
+        built = (s.build(self.parents_of(k), self.domain_of(k)) for k, s in enumerate(each))
+        return self.model(list(built))
+
+
+def _kinds(kinds: Sequence[str]) -> str:
+    own, *parents = kinds
+    return f"{own} given {', '.join(parents)}" if parents else own

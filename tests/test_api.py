@@ -1,0 +1,86 @@
+"""The public face: docs/api.md lists what is public, and the code agrees."""
+
+import ast
+import importlib
+import inspect
+import itertools
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import misscnf
+
+PAGE = Path(__file__).parents[1] / "docs" / "api.md"
+
+
+def listed():
+    """Returns the names under each module's heading of the page."""
+    found = {}
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        if heading := re.fullmatch(r"## `([\w.]+)`", line):
+            names = found.setdefault(heading[1], [])
+        elif row := re.match(r"\| `(\w+)` \| \S", line):
+            names.append(row[1])
+    return found
+
+
+PUBLIC = listed()
+NAMES = [(module, name) for module, names in PUBLIC.items() for name in names]
+
+
+def test_the_page_names_the_public_modules():
+    assert list(PUBLIC) == [
+        "misscnf",
+        "misscnf.model",
+        "misscnf.mechanisms",
+        "misscnf.draws",
+        "misscnf.cli.plugin",
+    ]
+    assert len(PUBLIC["misscnf"]) <= 24
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_the_page_lists_what_a_module_exports(module):
+    assert sorted(PUBLIC[module]) == sorted(importlib.import_module(module).__all__)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("module", "name"), NAMES, ids=lambda word: word)
+def test_a_public_name_says_what_it_is(module, name):
+    found = getattr(importlib.import_module(module), name)
+    if inspect.isclass(found) or inspect.isfunction(found):
+        assert found.__doc__
+    else:  # a constant, or the name of a type
+        assert documented(name)
+
+
+def documented(name):
+    """Whether a string follows the assignment of a constant, wherever it is made."""
+    for path in Path(misscnf.__file__).parent.rglob("*.py"):
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        for statement, after in itertools.pairwise(body):
+            targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+            if [getattr(target, "id", None) for target in targets] == [name]:
+                return isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+    return False
+
+
+def test_the_names_of_the_package_are_there_before_they_are_imported():
+    code = "import misscnf, sys; print(*dir(misscnf)); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names, modules = (set(line.split()) for line in done.stdout.splitlines())
+    assert set(misscnf.__all__) <= names
+    assert modules.isdisjoint({"torch", "pandas", "numpy"})
+
+
+def test_a_name_that_is_not_there_is_refused():
+    with pytest.raises(AttributeError, match="'misscnf' has no attribute 'Miss'"):
+        misscnf.Miss  # noqa: B018
+
+
+def test_the_version_is_that_of_the_distribution():
+    about = (Path(misscnf.__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'version = "{misscnf.__version__}"' in about
