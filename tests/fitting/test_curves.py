@@ -146,9 +146,23 @@ def test_a_curve_settles_on_what_rows_show_and_is_saved(model, tmp_path):
     pd.testing.assert_frame_equal(loaded.sample(20), model.sample(20))
 
 
+QUICK = preset_settings(
+    "auto",
+    {
+        "epochs": 10,
+        "selection.folds": 3,
+        "solving.completions": 8,
+        "solving.most_rounds": 3,
+        "solving.shared_rounds": 1,
+        "integration.fine_completions": SETTINGS.integration.completions,
+    },
+)
+"""Every stage of a fit, with less work in each."""
+
+
 @pytest.mark.slow
 def test_an_interrupted_fit_of_a_curve_and_a_network_ends_in_the_same_bits(tmp_path, monkeypatch):
-    """Choice and curve are found again, training goes on, lines and curve settle."""
+    """Choice and curve are found again, training goes on, lines and curve are solved for."""
     monkeypatch.setattr(loop_home, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     df = table(1500)
     df["c"] = 3 * np.tanh(8 * (df["b"] - 1)) + df["c"] - df["b"]
@@ -156,7 +170,7 @@ def test_an_interrupted_fit_of_a_curve_and_a_network_ends_in_the_same_bits(tmp_p
     parts = [MemoryRows(values[part], observed[part]) for part in (slice(1300), slice(1300, None))]
 
     def fitted(**options):
-        return fit_model(STRUCTURE, *parts, SETTINGS, **options)
+        return fit_model(STRUCTURE, *parts, QUICK, **options)
 
     def stop(record, epochs):
         if record.epoch == 4 and record.stage is None:
@@ -175,7 +189,7 @@ def test_an_interrupted_fit_of_a_curve_and_a_network_ends_in_the_same_bits(tmp_p
 
 @pytest.mark.slow
 def test_an_interrupted_scale_beside_a_curve_ends_in_the_same_bits(tmp_path, monkeypatch):
-    """The scale is trained, the curve settles, the scale is trained again: there it stops."""
+    """The scale is trained, the curve solved for, the scale trained again: there it stops."""
     monkeypatch.setattr(loop_home, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     df = table(1500)
     noise = df["b"] - df["a"] ** 2
