@@ -15,6 +15,7 @@ from misscnf import __version__
 from misscnf.data.table import IncompleteTable
 from misscnf.estimators.misscnf import MissCNF
 from misscnf.identification.words import listed
+from misscnf.inference.integrals import Effort
 from misscnf.options import flatten
 from misscnf.report.settings import ReportSettings
 from misscnf.report.words import plural
@@ -52,10 +53,18 @@ def kinds(model: MissCNF) -> list[list[str]]:
 
 
 def settings(model: MissCNF, page: ReportSettings) -> list[tuple[str, str]]:
-    """Returns the settings of the fit and of the page, each under the names of its groups."""
+    """Returns the settings of the fit and of the page, each under the names of its groups.
+
+    Seven efforts have thirty numbers each: of these only what is not as in a plain `Effort`.
+    """
+    plain = flatten(Effort())
     ours = {f"report.{name}": value for name, value in flatten(page).items()}
     found = {**flatten(model.settings_), **ours}
-    return [(name, _shown(value)) for name, value in found.items()]
+    return [
+        (name, _shown(value))
+        for name, value in found.items()
+        if not name.startswith("integration.") or value != plain.get(name.split(".", 2)[-1])
+    ]
 
 
 def _shown(value: object) -> str:
