@@ -99,8 +99,10 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             epoch was `kept`.
         forms_: The `Form` of each node's mechanism: what sets its mean, its scale and the law of
             its noise. `str(form)` says it in words, such as "network, spline noise".
-        comparison_: What networks gain over lines on rows that were left out, in nats a row, with
-            its standard error and by node; None where they were not compared.
+        comparison_: What curves and networks gain over lines on rows that were left out, in nats
+            a row, with its standard error and by node, and how likely the rows are under the line
+            of each node; None where networks were not compared.
+        timings_: The seconds that each stage of the fit took.
         n_features_in_: The number of columns of the fitted table, used or not.
         feature_names_in_: Their names, if they are all text; not there after an array.
 
@@ -191,6 +193,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         self.forms_ = dict(zip(graph.nodes, fitted.forms, strict=True))
         compared = fitted.comparison
         self.comparison_ = None if compared is None else compared.to_dict(fitted.structure)
+        self.timings_ = dict(fitted.timings)
         self._table, self._cache = replace(table, outside=()), Cache(Asked(self.model_))
         self.history_ = _history(fitted.history, shift)
         named = isinstance(df, pd.DataFrame | str | os.PathLike | IncompleteTable)
@@ -305,6 +308,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             "seed": self.seed,
             "unseen": self.unseen,
             "comparison": self.comparison_,
+            "timings": self.timings_,
             "forms": {name: form.to_dict() for name, form in self.forms_.items()},
             "columns": self.n_features_in_ if self._names is None else list(self._names),
             # JSON has no NaN, which an epoch has for what it did not measure.
@@ -334,7 +338,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         self.model_ = model.eval().requires_grad_(requires_grad=False)
         self._table, self._cache = None, Cache(Asked(self.model_))
         self.forms_ = {name: Form.from_dict(entry) for name, entry in about["forms"].items()}
-        self.comparison_ = about["comparison"]
+        self.comparison_, self.timings_ = about["comparison"], about.get("timings", {})
         self.history_ = pd.DataFrame(about["history"])
         self._note_columns(about["columns"])
         return self

@@ -176,17 +176,26 @@ class Completions:
             noise[..., node], log_factor[..., node] = u, standard_normal_log_prob(u)
         return replace(self, own=noise, log_factor=log_factor)
 
-    def families(self, rows: Tensor) -> Families:
-        """Gathers what every node is evaluated at for some rows."""
+    def families(self, rows: Tensor, nodes: Collection[int] | None = None) -> Families:
+        """Gathers what nodes are evaluated at for some rows; nothing of nodes not asked for."""
         plan = self.plan.select(rows)
         components = plan.components()
         drawn_node, drawn_row, component = components.factors()
         free_node, free_row = plan.free_factors()
-        nodes = []
-        for node in range(len(plan.graph)):
-            free, here = free_row[free_node == node], drawn_node == node
-            nodes.append(self._cells(node, rows, free, rows[drawn_row[here]], component[here]))
-        return Families(nodes, components.row, len(rows))
+        order, d = torch.argsort(drawn_node, stable=True), len(plan.graph)
+        drawn_sizes = torch.bincount(drawn_node, minlength=d).tolist()
+        by_node = zip(
+            free_row.split(torch.bincount(free_node, minlength=d).tolist()),
+            rows[drawn_row[order]].split(drawn_sizes),
+            component[order].split(drawn_sizes),
+            strict=True,
+        )
+        found = []
+        for node, (free, drawn, its) in enumerate(by_node):
+            if nodes is not None and node not in nodes:
+                free, drawn, its = free[:0], drawn[:0], its[:0]
+            found.append(self._cells(node, rows, free, drawn, its))
+        return Families(found, components.row, len(rows))
 
     def _cells(
         self, node: int, rows: Tensor, free: Tensor, drawn: Tensor, component: Tensor
