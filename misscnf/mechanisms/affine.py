@@ -17,9 +17,8 @@ from torch import Generator, Tensor
 
 from misscnf.data.domains import Domain
 from misscnf.mechanisms.base import Mechanism, Shape, standard_normal_log_prob
-from misscnf.mechanisms.conditioner import Conditioner
+from misscnf.mechanisms.conditioner import Conditioner, soft_bound
 from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
-from misscnf.mechanisms.gaussian import soft_bound
 
 __all__ = ["Affine"]
 

@@ -19,18 +19,10 @@ from misscnf.mechanisms.base import Growth, LinearForm, Mechanism, Shape, standa
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
 
-__all__ = ["Gaussian", "LinearMean", "SMALLEST_LOG_SCALE", "soft_bound"]
+__all__ = ["Gaussian", "LinearMean", "SMALLEST_LOG_SCALE"]
 
 SMALLEST_LOG_SCALE = math.log(1e-4)
 """A column that its parents determine exactly has no density; its scale ends here, of its own."""
-
-LOG_SCALE_BOUND = 7.0
-"""A network's log-scale stays within ±7, so that far from the data a scale is neither 0 nor ∞."""
-
-
-def soft_bound(s: Tensor, bound: float) -> Tensor:
-    """Squashes s into (−bound, bound) with slope one at zero."""
-    return s / (1.0 + s.abs() / bound)
 
 
 class Gaussian(Mechanism, name="gaussian"):
@@ -60,9 +52,8 @@ class Gaussian(Mechanism, name="gaussian"):
         self.mean = Conditioner(
             self.parents, 1, mean_hidden, activation=activation, curve=mean_curve
         )
-        self.constant_scale = scale_hidden is None or not self.parents
-        given = () if self.constant_scale else self.parents
-        self.log_scale = Conditioner(given, 1, scale_hidden or (), activation=activation)
+        self.log_scale = Conditioner(self.parents, 1, scale_hidden, activation=activation)
+        self.constant_scale = self.log_scale.constant
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
@@ -71,10 +62,7 @@ class Gaussian(Mechanism, name="gaussian"):
 
     def location_and_log_scale(self, parents: Tensor) -> tuple[Tensor, Tensor]:
         """Returns m(x_pa) and s(x_pa), each broadcastable to (...)."""
-        log_scale = self.log_scale(parents)[..., 0]
-        if not self.constant_scale:
-            log_scale = soft_bound(log_scale, LOG_SCALE_BOUND)
-        return self.mean(parents)[..., 0], log_scale
+        return self.mean(parents)[..., 0], self.log_scale.bounded(parents)[..., 0]
 
     def log_prob(self, x: Tensor, parents: Tensor) -> Tensor:
         """Returns log N(u; 0, 1) − s."""
@@ -178,9 +166,8 @@ class LinearMean:
     @torch.no_grad()
     def log_scale(self, parents: Tensor) -> Tensor:
         """Returns the log-scale, (1,) where it is constant and (n,) otherwise."""
-        if self.constant_scale:
-            return self._mechanism.log_scale.bias.clone()
-        return soft_bound(self._mechanism.log_scale(parents)[..., 0], LOG_SCALE_BOUND)
+        log_scale = self._mechanism.log_scale.bounded(parents)
+        return log_scale.clone() if self.constant_scale else log_scale[..., 0]
 
     @torch.no_grad()
     def write(self, coefficients: Tensor, log_scale: Tensor | None) -> None:

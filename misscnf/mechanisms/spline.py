@@ -72,9 +72,9 @@ class Spline(Mechanism, name="spline"):
         super().__init__()
         self.bins, self.bound = bins, bound
         self.base = Gaussian(parents, mean_hidden, scale_hidden, activation, mean_curve)
-        self.constant_shape = shape_hidden is None or not self.base.parents
-        given = () if self.constant_shape else self.base.parents
-        self.shape = Conditioner(given, 3 * bins - 1, shape_hidden or (), activation=activation)
+        outputs = 3 * bins - 1
+        self.shape = Conditioner(self.base.parents, outputs, shape_hidden, activation=activation)
+        self.constant_shape = self.shape.constant
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:

@@ -28,7 +28,6 @@ from misscnf.data.domains import Domain
 from misscnf.mechanisms.base import Growth, Mechanism, Shape
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
-from misscnf.mechanisms.gaussian import LOG_SCALE_BOUND, soft_bound
 from misscnf.mechanisms.steps import interior_uniform, noise_between
 
 __all__ = ["Threshold", "Ordinal"]
@@ -137,9 +136,8 @@ class Ordinal(Threshold, name="ordinal", serves=("binary", "ordinal")):
         self.parents = read_parents(parents)
         self.activation = activation
         self.location = Conditioner(self.parents, 1, hidden, activation=activation)
-        self.constant_spacing = spacing_hidden is None or not self.parents or levels == 2
-        given = () if self.constant_spacing else self.parents
-        self.spacing = Conditioner(given, levels - 2, spacing_hidden or (), activation=activation)
+        widths = None if levels == 2 else spacing_hidden
+        self.spacing = Conditioner(self.parents, levels - 2, widths, activation=activation)
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
@@ -157,10 +155,7 @@ class Ordinal(Threshold, name="ordinal", serves=("binary", "ordinal")):
 
     def gaps(self, parents: Tensor) -> Tensor:
         """Returns the spacings themselves: differences of cut points lose digits of small ones."""
-        spacing = self.spacing(parents)
-        if not self.constant_spacing:
-            spacing = soft_bound(spacing, LOG_SCALE_BOUND)
-        return torch.exp(spacing)
+        return torch.exp(self.spacing.bounded(parents))
 
     def spec(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
@@ -168,6 +163,6 @@ class Ordinal(Threshold, name="ordinal", serves=("binary", "ordinal")):
             "parents": write_parents(self.parents),
             "levels": self.levels,
             "hidden": list(self.location.hidden),
-            "spacing_hidden": None if self.constant_spacing else list(self.spacing.hidden),
+            "spacing_hidden": None if self.spacing.constant else list(self.spacing.hidden),
             "activation": self.activation,
         }
