@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
@@ -28,7 +28,7 @@ from misscnf.data import domains
 from misscnf.data.domains import Domain
 from misscnf.mechanisms.base import Growth, Mechanism, Shape
 from misscnf.mechanisms.conditioner import Conditioner
-from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
+from misscnf.mechanisms.encoding import Parents, read_parents
 from misscnf.mechanisms.steps import interior_uniform
 
 __all__ = ["GumbelMax", "Categorical"]
@@ -124,9 +124,9 @@ class Categorical(GumbelMax, name="categorical", serves=("categorical",)):
         self, parents: Parents, levels: int, hidden: Sequence[int] = (), activation: str = "silu"
     ) -> None:
         super().__init__(levels)
-        self.parents = read_parents(parents)
-        self.activation = activation
+        self.parents, self.activation = read_parents(parents), activation
         self.others = Conditioner(self.parents, levels - 1, hidden, activation=activation)
+        self.hidden = self.others.hidden
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
@@ -137,12 +137,3 @@ class Categorical(GumbelMax, name="categorical", serves=("categorical",)):
         """Returns zero and the logits of the other categories against the first."""
         others = self.others(parents)
         return torch.cat([torch.zeros_like(others[..., :1]), others], dim=-1)
-
-    def spec(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {
-            "parents": write_parents(self.parents),
-            "levels": self.levels,
-            "hidden": list(self.others.hidden),
-            "activation": self.activation,
-        }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
@@ -17,7 +17,7 @@ from torch import Generator, Tensor
 from misscnf.data.domains import Domain
 from misscnf.mechanisms.base import Growth, LinearForm, Mechanism, Shape, standard_normal_log_prob
 from misscnf.mechanisms.conditioner import Conditioner
-from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
+from misscnf.mechanisms.encoding import Parents, read_parents
 
 __all__ = ["Gaussian", "LinearMean", "SMALLEST_LOG_SCALE"]
 
@@ -47,13 +47,14 @@ class Gaussian(Mechanism, name="gaussian"):
         mean_curve: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
-        self.parents = read_parents(parents)
-        self.activation = activation
+        self.parents, self.activation = read_parents(parents), activation
         self.mean = Conditioner(
             self.parents, 1, mean_hidden, activation=activation, curve=mean_curve
         )
         self.log_scale = Conditioner(self.parents, 1, scale_hidden, activation=activation)
         self.constant_scale = self.log_scale.constant
+        self.scale_hidden = None if self.constant_scale else self.log_scale.hidden
+        self.mean_hidden, self.mean_curve = self.mean.hidden, self.curve_size
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
@@ -101,8 +102,9 @@ class Gaussian(Mechanism, name="gaussian"):
     def with_mean_of(self, other: Mechanism) -> Mechanism:
         """Returns a Gaussian mechanism with this scale and another's mean."""
         assert isinstance(other, Gaussian)
-        mean = {name: other.spec()[name] for name in ("mean_hidden", "mean_curve")}
-        found = Gaussian(**(self.spec() | mean)).to(self.mean.bias)
+        widths = other.mean_hidden, self.scale_hidden
+        found = Gaussian(self.parents, *widths, self.activation, other.mean_curve)
+        found = found.to(self.mean.bias)
         found.mean.load_state_dict(other.mean.state_dict())
         found.log_scale.load_state_dict(self.log_scale.state_dict())
         return found
@@ -124,16 +126,6 @@ class Gaussian(Mechanism, name="gaussian"):
                 line = torch.as_tensor(weights, dtype=torch.float64)
                 self.mean.weight.copy_(line.reshape(1, -1))
             self.log_scale.bias.fill_(math.log(scale))
-
-    def spec(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {
-            "parents": write_parents(self.parents),
-            "mean_hidden": list(self.mean.hidden),
-            "scale_hidden": None if self.constant_scale else list(self.log_scale.hidden),
-            "activation": self.activation,
-            "mean_curve": None if self.mean.curve is None else list(self.mean.curve.size),
-        }
 
 
 class LinearMean:

@@ -11,14 +11,12 @@ nodes have the identity for a unit: their values are codes and counts on both si
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
 from misscnf.data.domains import Domain
 from misscnf.data.scales import Unit
-from misscnf.errors import InputError
 from misscnf.mechanisms.base import LinearForm, Mechanism
 
 __all__ = ["Rescaled"]
@@ -91,7 +89,3 @@ class Rescaled(Mechanism):
         scale, base = self.unit.scale * form.scale, form.offset
         offset = None if base is None else lambda z: self.unit.scale * base(self._encode(z))
         return LinearForm(intercept, weights, scale, offset)
-
-    def spec(self) -> dict[str, Any]:
-        """Refuses: the base and its units are saved, not this view of them."""
-        raise InputError("a rescaled mechanism is a view; save the model that it shows.")

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
@@ -27,7 +27,7 @@ from misscnf.data import domains
 from misscnf.data.domains import Domain
 from misscnf.mechanisms.base import Growth, Mechanism, Shape
 from misscnf.mechanisms.conditioner import Conditioner
-from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
+from misscnf.mechanisms.encoding import Parents, read_parents
 from misscnf.mechanisms.steps import interior_uniform, noise_between
 
 __all__ = ["Threshold", "Ordinal"]
@@ -133,11 +133,12 @@ class Ordinal(Threshold, name="ordinal", serves=("binary", "ordinal")):
         activation: str = "silu",
     ) -> None:
         super().__init__(levels)
-        self.parents = read_parents(parents)
-        self.activation = activation
+        self.parents, self.activation = read_parents(parents), activation
         self.location = Conditioner(self.parents, 1, hidden, activation=activation)
         widths = None if levels == 2 else spacing_hidden
         self.spacing = Conditioner(self.parents, levels - 2, widths, activation=activation)
+        self.hidden = self.location.hidden
+        self.spacing_hidden = None if self.spacing.constant else self.spacing.hidden
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
@@ -156,13 +157,3 @@ class Ordinal(Threshold, name="ordinal", serves=("binary", "ordinal")):
     def gaps(self, parents: Tensor) -> Tensor:
         """Returns the spacings themselves: differences of cut points lose digits of small ones."""
         return torch.exp(self.spacing.bounded(parents))
-
-    def spec(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {
-            "parents": write_parents(self.parents),
-            "levels": self.levels,
-            "hidden": list(self.location.hidden),
-            "spacing_hidden": None if self.spacing.constant else list(self.spacing.hidden),
-            "activation": self.activation,
-        }

@@ -144,12 +144,6 @@ class Beta(Mechanism, name="beta", serves=("share",)):
         below = special.betainc(a, b, x.detach().double().numpy())
         return torch.as_tensor(special.ndtri(np.clip(below, 1e-15, 1 - 1e-15))).to(x)
 
-    def spec(self):
-        return {
-            "parents": [parent.to_dict() for parent in self.parents],
-            "domain": self._domain.to_dict(),
-        }
-
 
 GRAPH = "x -> y; y -> z; x -> z"
 
