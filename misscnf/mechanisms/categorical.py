@@ -29,23 +29,13 @@ from misscnf.data.domains import Domain
 from misscnf.mechanisms.base import Growth, Mechanism, Shape
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents
-from misscnf.mechanisms.steps import interior_uniform
+from misscnf.mechanisms.steps import LevelMechanism, interior_uniform
 
 __all__ = ["GumbelMax", "Categorical"]
 
 
-class GumbelMax(Mechanism):
-    """The category with the largest logit plus Gumbel noise. Abstract: `logits` gives them.
-
-    Arguments:
-        levels: The number of categories, at least two.
-    """
-
-    def __init__(self, levels: int) -> None:
-        super().__init__()
-        if levels < 2:
-            raise ValueError(f"a mechanism of categories needs at least two; got {levels}")
-        self.levels = levels
+class GumbelMax(LevelMechanism):
+    """The category with the largest logit plus Gumbel noise. Abstract: `logits` gives them."""
 
     @property
     def domain(self) -> Domain:
@@ -64,11 +54,7 @@ class GumbelMax(Mechanism):
     def log_prob(self, x: Tensor, parents: Tensor) -> Tensor:
         """Returns the log-probability of a category; −∞ for what is none."""
         log_probs = torch.log_softmax(self.logits(parents), -1)
-        shape = torch.broadcast_shapes(x.shape, log_probs.shape[:-1])
-        legal = (x >= 0) & (x < self.levels) & (x == x.round())
-        k = torch.where(legal, x, 0.0).long().expand(shape)[..., None]
-        log_prob = log_probs.expand(*shape, -1).gather(-1, k)[..., 0]
-        return torch.where(legal, log_prob, -math.inf)
+        return torch.where(self._legal(x), self._at(x, log_probs), -math.inf)
 
     def generate(self, u: Tensor, parents: Tensor) -> Tensor:
         """Returns the category that wins, (...) from noise (..., levels)."""
@@ -93,10 +79,6 @@ class GumbelMax(Mechanism):
         """Returns the category in whose share of (0, 1) the score's quantile falls."""
         upto = torch.softmax(self.logits(parents), -1).cumsum(-1)[..., :-1]
         return (torch.special.ndtr(score)[..., None] > upto).sum(-1).to(score)
-
-    def support(self, parents: Tensor, tail: float) -> Tensor:
-        """Returns the number of categories."""
-        return torch.full(parents.shape[:-1], self.levels, device=parents.device)
 
 
 def _scores(exponential: Tensor) -> Tensor:

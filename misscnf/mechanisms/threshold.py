@@ -28,23 +28,13 @@ from misscnf.data.domains import Domain
 from misscnf.mechanisms.base import Growth, Mechanism, Shape
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents
-from misscnf.mechanisms.steps import interior_uniform, noise_between
+from misscnf.mechanisms.steps import LevelMechanism, interior_uniform, noise_between
 
 __all__ = ["Threshold", "Ordinal"]
 
 
-class Threshold(Mechanism):
-    """x counts the cut points below a logistic noise. Abstract: `cuts` says where they are.
-
-    Arguments:
-        levels: The number of levels, at least two.
-    """
-
-    def __init__(self, levels: int) -> None:
-        super().__init__()
-        if levels < 2:
-            raise ValueError(f"a mechanism of levels needs at least two; got {levels}")
-        self.levels = levels
+class Threshold(LevelMechanism):
+    """x counts the cut points below a logistic noise. Abstract: `cuts` says where they are."""
 
     @property
     def domain(self) -> Domain:
@@ -72,12 +62,6 @@ class Threshold(Mechanism):
         end = gaps.new_full((*gaps.shape[:-1], 1), math.inf)
         return self._at(x, torch.cat([end, gaps, end], dim=-1))
 
-    def _at(self, x: Tensor, of_levels: Tensor) -> Tensor:
-        """Takes what belongs to the level x from (..., levels)."""
-        shape = torch.broadcast_shapes(x.shape, of_levels.shape[:-1])
-        k = torch.where(self._legal(x), x, 0.0).long().expand(shape)[..., None]
-        return of_levels.expand(*shape, -1).gather(-1, k)[..., 0]
-
     def log_prob(self, x: Tensor, parents: Tensor) -> Tensor:
         """Returns the log-probability of a level; −∞ for what is none."""
         if self.levels == 2:
@@ -92,9 +76,6 @@ class Threshold(Mechanism):
         )
         return torch.where(self._legal(x), log_prob, -math.inf)
 
-    def _legal(self, x: Tensor) -> Tensor:
-        return (x >= 0) & (x < self.levels) & (x == x.round())
-
     def generate(self, u: Tensor, parents: Tensor) -> Tensor:
         """Returns how many cut points lie below logit Φ(u)."""
         latent = torch.special.log_ndtr(u) - torch.special.log_ndtr(-u)
@@ -105,10 +86,6 @@ class Threshold(Mechanism):
         below, above = self._ends(x, parents)
         masses = [functional.logsigmoid(end) for end in (below, above, -below, -above)]
         return noise_between(masses, interior_uniform(below.shape, generator, below))
-
-    def support(self, parents: Tensor, tail: float) -> Tensor:
-        """Returns the number of levels."""
-        return torch.full(parents.shape[:-1], self.levels, device=parents.device)
 
 
 class Ordinal(Threshold, name="ordinal", serves=("binary", "ordinal")):
