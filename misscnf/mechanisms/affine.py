@@ -41,7 +41,6 @@ class Affine(Mechanism, name="affine"):
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
-        """Makes one with the network of a shape."""
         return cls(parents, shape.hidden, shape.activation)
 
     def shift_and_log_slope(self, parents: Tensor) -> tuple[Tensor, Tensor]:

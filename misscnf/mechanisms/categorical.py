@@ -39,12 +39,10 @@ class GumbelMax(LevelMechanism):
 
     @property
     def domain(self) -> Domain:
-        """The categories, numbered from 0."""
         return domains.Categorical(self.levels)
 
     @property
     def noise_size(self) -> int:
-        """One number a category."""
         return self.levels
 
     @abstractmethod
@@ -112,7 +110,6 @@ class Categorical(GumbelMax, name="categorical", serves=("categorical",)):
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
-        """Makes one for a categorical column."""
         return cls(parents, domain.states or 2, shape.hidden, shape.activation)
 
     def logits(self, parents: Tensor) -> Tensor:

@@ -35,7 +35,6 @@ class InverseCount(Mechanism):
 
     @property
     def domain(self) -> Domain:
-        """The numbers 0, 1, 2 and so on."""
         return domains.Count()
 
     @abstractmethod
@@ -195,11 +194,9 @@ class Count(InverseCount, name="count", serves=("count",)):
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
-        """Makes one for a column of counts."""
         return cls(parents, shape.hidden, activation=shape.activation)
 
     def log_mean(self, parents: Tensor) -> Tensor:
-        """Returns the line or the network."""
         log_mean = self.location(parents)[..., 0]
         if not self.location.hidden:
             return log_mean.clamp(max=self.line_end)
@@ -215,7 +212,6 @@ class Count(InverseCount, name="count", serves=("count",)):
         return torch.logaddexp(self.dispersion, least)
 
     def start(self, domain: Domain) -> None:
-        """Starts at the mean of the column."""
         assert isinstance(domain, domains.Count)
         with torch.no_grad():
             self.location.bias.fill_(math.log(max(domain.location, 0.1)))

@@ -58,7 +58,6 @@ class Gaussian(Mechanism, name="gaussian"):
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
-        """Makes one with the networks and the curve of a shape."""
         return cls(parents, shape.hidden, shape.scale_hidden, shape.activation, shape.curve)
 
     def location_and_log_scale(self, parents: Tensor) -> tuple[Tensor, Tensor]:
@@ -100,7 +99,6 @@ class Gaussian(Mechanism, name="gaussian"):
         return None if self.mean.hidden else LinearMean(self)
 
     def with_mean_of(self, other: Mechanism) -> Mechanism:
-        """Returns a Gaussian mechanism with this scale and another's mean."""
         assert isinstance(other, Gaussian)
         widths = other.mean_hidden, self.scale_hidden
         found = Gaussian(self.parents, *widths, self.activation, other.mean_curve)
@@ -111,7 +109,6 @@ class Gaussian(Mechanism, name="gaussian"):
 
     @property
     def normal_noise(self) -> bool:
-        """Whether the scale is constant."""
         return self.constant_scale
 
     def lower_bounds(self) -> dict[str, float]:

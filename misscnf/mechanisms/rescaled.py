@@ -37,12 +37,10 @@ class Rescaled(Mechanism):
 
     @property
     def domain(self) -> Domain:
-        """What the values of the base can be."""
         return self.base.domain
 
     @property
     def noise_size(self) -> int:
-        """How many standard normal numbers the base needs."""
         return self.base.noise_size
 
     def _encode(self, parents: Tensor) -> Tensor:
@@ -62,7 +60,6 @@ class Rescaled(Mechanism):
         return density if room is None else torch.where(room, density, -torch.inf)
 
     def generate(self, u: Tensor, parents: Tensor) -> Tensor:
-        """Returns the value that the noise makes, in original units."""
         return self.unit.decode(self.base.generate(u, self._encode(parents)))
 
     def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:
@@ -70,11 +67,9 @@ class Rescaled(Mechanism):
         return self.base.abduct(self.unit.encode(x), self._encode(parents), generator)
 
     def draw(self, score: Tensor, parents: Tensor) -> Tensor:
-        """Returns a value of the law from one number."""
         return self.unit.decode(self.base.draw(score, self._encode(parents)))
 
     def support(self, parents: Tensor, tail: float) -> Tensor:
-        """Returns how many values hold all the mass of a discrete law."""
         return self.base.support(self._encode(parents), tail)
 
     def linear_form(self) -> LinearForm | None:

@@ -78,7 +78,6 @@ class Spline(Mechanism, name="spline"):
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
-        """Makes one with the networks and the curve of a shape, and one spline for all rows."""
         widths = shape.hidden, shape.scale_hidden
         return cls(parents, *widths, activation=shape.activation, mean_curve=shape.curve)
 
@@ -100,7 +99,6 @@ class Spline(Mechanism, name="spline"):
         return self.base.abduct(x, parents), log_scale.expand(x.shape)
 
     def lower_bounds(self) -> dict[str, float]:
-        """Returns those of the Gaussian mechanism inside."""
         return {f"base.{name}": bound for name, bound in self.base.lower_bounds().items()}
 
     def _spline(self, parents: Tensor) -> tuple[MonotonicRQSTransform, Tensor | float]:

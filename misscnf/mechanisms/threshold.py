@@ -38,7 +38,6 @@ class Threshold(LevelMechanism):
 
     @property
     def domain(self) -> Domain:
-        """The levels, numbered from 0."""
         return domains.Binary() if self.levels == 2 else domains.Ordinal(levels=self.levels)
 
     @abstractmethod
@@ -119,7 +118,6 @@ class Ordinal(Threshold, name="ordinal", serves=("binary", "ordinal")):
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
-        """Makes one for a binary or ordinal column."""
         levels = domain.states or 2
         return cls(parents, levels, shape.hidden, shape.scale_hidden, shape.activation)
 
