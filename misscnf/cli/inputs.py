@@ -22,16 +22,8 @@ from misscnf.estimators.misscnf import MissCNF
 from misscnf.graph import CausalGraph
 from misscnf.graph.readers import names_a_file
 
-__all__ = [
-    "naming",
-    "read_rows",
-    "read_model_rows",
-    "read_graph",
-    "check_kinds",
-    "check_nodes",
-    "open_model",
-    "shown",
-]
+__all__ = ["naming", "read_rows", "read_model_rows", "read_graph", "check_kinds", "check_nodes"]
+__all__ += ["open_model", "shown"]
 
 
 def shown(source: str) -> str:
@@ -57,10 +49,7 @@ def read_rows(source: str) -> pd.DataFrame:
 def read_model_rows(source: str, model: MissCNF, *, partial: bool = False) -> pd.DataFrame:
     """Reads rows for a fitted model, all of whose columns must be there.
 
-    Arguments:
-        source: The file, or -.
-        model: The model.
-        partial: Whether one column is enough; the others are then missing in every row.
+    Where `partial`, one column is enough; the others are then missing in every row.
     """
     frame = read_rows(source)
     absent = [name for name in model.graph_.nodes if name not in frame.columns]
