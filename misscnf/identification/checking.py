@@ -29,7 +29,7 @@ from misscnf.identification.settings import CheckSettings, Telling, read_setting
 from misscnf.identification.words import percent, where
 from misscnf.options import change
 
-__all__ = ["check"]
+__all__ = ["check", "read_effect"]
 
 
 def check(
@@ -74,7 +74,10 @@ def check(
     short = {"regions.chance": chance, "regions.share": share}
     given = {name: _share(name, value) for name, value in short.items() if value is not None}
     chosen = change(read_settings(settings), given)
-    asked, needed = _needed(graph, effect)
+    asked, needed = None, list(range(len(graph)))
+    if effect is not None:
+        asked = read_effect(graph, effect)
+        needed = sorted(needed_for_effect(graph, *map(graph.index, asked)))
     table = IncompleteTable.read(df, graph.nodes, kinds=kinds)
     columns = read_columns(table, chosen.most_levels)
     observed = table.observed.numpy()
@@ -125,24 +128,16 @@ def _share(name: str, value: float) -> float:
     return value
 
 
-def _needed(
-    graph: CausalGraph, effect: tuple[str, str] | None
-) -> tuple[tuple[str, str] | None, list[int]]:
-    """Returns the effect as names, and the nodes whose families it needs: all without one."""
-    if effect is None:
-        return None, list(range(len(graph)))
+def read_effect(graph: CausalGraph, effect: tuple[str, str]) -> tuple[str, str]:
+    """Returns a treatment and an outcome of a graph as they are; refuses anything else."""
     if isinstance(effect, str) or not isinstance(effect, Sequence) or len(effect) != 2:
-        raise InputError(
-            f"an effect is a pair (treatment, outcome) of two nodes, such as ('t', 'y'); "
-            f"got {effect!r}.",
-            about="effect",
-        )
-    treatment, outcome = graph.index(effect[0]), graph.index(effect[1])
+        said = "an effect is a pair (treatment, outcome) of two nodes, such as ('t', 'y')"
+        raise InputError(f"{said}; got {effect!r}.", about="effect")
+    treatment, outcome = (graph.nodes[graph.index(name)] for name in effect)
     if treatment == outcome:
-        said = f"an effect is of one node on another; got {effect[0]!r} twice."
+        said = f"an effect is of one node on another; got {treatment!r} twice."
         raise InputError(said, about="effect")
-    needed = sorted(needed_for_effect(graph, treatment, outcome))
-    return (graph.nodes[treatment], graph.nodes[outcome]), needed
+    return treatment, outcome
 
 
 def _listed_regions(

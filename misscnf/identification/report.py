@@ -118,6 +118,16 @@ class Report:
         return self.ok
 
     @property
+    def share_missing(self) -> float:
+        """The share of the cells that are holes."""
+        return 1.0 - int(self.usage["cells"].iloc[1]) / (self.rows * len(self.graph))
+
+    @property
+    def covered(self) -> tuple[str, ...]:
+        """The nodes whose families are covered."""
+        return tuple(self.nodes.loc[self.nodes["status"] == "covered", "node"])
+
+    @property
     def uncovered(self) -> tuple[str, ...]:
         """The nodes whose families are not covered."""
         return tuple(self.nodes.loc[self.nodes["status"] != "covered", "node"])

@@ -210,11 +210,11 @@ def write_summary(report: Report) -> str:
 
 def _head(report: Report) -> str:
     complete, ours = report.usage.iloc[0], report.usage.iloc[1]
-    holes = 1.0 - int(ours["cells"]) / (report.rows * len(report.graph))
     order = "monotone" if report.monotone else "not monotone"
     count = len(report.patterns)
     return (
-        f"{report.rows} rows, {len(report.graph)} columns, {percent(holes)} holes, "
+        f"{report.rows} rows, {len(report.graph)} columns, "
+        f"{percent(report.share_missing)} holes, "
         f"{count} pattern{'s' * (count != 1)} ({order})\n"
         f"Complete rows: {complete['rows']} ({percent(complete['row share'])}), with "
         f"{percent(complete['cell share'])} of what was seen; misscnf uses {ours['rows']} rows "
@@ -223,11 +223,10 @@ def _head(report: Report) -> str:
 
 
 def _families(report: Report) -> str:
-    covered = report.nodes["status"] == "covered"
-    against = [f"  ✗ {sentence}" for sentence in report.nodes.loc[~covered, "sentence"]]
-    lines = [_verdict(report), *_cut(against, report)]
-    if covered.any():
-        names = listed(report.nodes.loc[covered, "node"].tolist())
+    flagged = report.nodes[report.nodes["status"] != "covered"]
+    lines = [_verdict(report), *_cut([f"  ✗ {told}" for told in flagged["sentence"]], report)]
+    if report.covered:
+        names = listed(report.covered)
         lines.append(f"  ✓ seen whole, with no region without them found: {names}")
     if report.needed and report.rows < report.rows_to_tell:
         lines.append(
