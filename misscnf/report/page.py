@@ -131,7 +131,7 @@ def _template() -> Any:  # noqa: ANN401 - Jinja's template
         lstrip_blocks=True,
     )
     written = [percent, listed, loss_sentence, contradiction_sentence, whole, minus, chance]
-    drawn = [pictures.draw_coverage, pictures.draw_noise]
+    drawn = [pictures.draw_family, pictures.draw_noise]
     environment.filters |= {function.__name__: function for function in [*written, *drawn]}
     environment.filters["share"] = _share
     environment.globals |= {"pictures": pictures, "verdicts": verdicts, "inventory": inventory}
