@@ -15,7 +15,7 @@ from misscnf.data.kinds import Kinds
 from misscnf.data.table import IncompleteTable, Table
 from misscnf.errors import InputError
 from misscnf.graph import CausalGraph, GraphLike
-from misscnf.identification.columns import Column, read_columns
+from misscnf.identification.columns import read_columns
 from misscnf.identification.consequences import leaning, needed_for_effect
 from misscnf.identification.families import find_patterns, usage_table, whole_families
 from misscnf.identification.independences import find_contradictions
@@ -86,10 +86,10 @@ def check(
     whole = np.column_stack([whole_families(graph, observed)[:, needed], observed.all(axis=1)])
     members = [frozenset(graph.families[i]) for i in needed] + [frozenset(range(len(graph)))]
     axes = [axis for axis in (Axis(column, chosen.regions) for column in columns) if len(axis)]
-    search = Search(whole, members, axes, chosen.regions)
-    *flagged, complete = unrevealed_regions(search)
     names = tuple(graph.nodes[i] for i in needed)
-    listed = _listed_regions(search, names, flagged)
+    search = Search(whole, [*names, "all"], members, axes, chosen.regions)
+    *flagged, complete = unrevealed_regions(search)
+    listed = _listed_regions(search, flagged)
     uncovered = [i for i, regions in zip(needed, flagged, strict=True) if regions]
     loss, loss_p_value = explain_holes(columns, chosen.loss)
     nodes = columns[: len(graph)]
@@ -113,7 +113,9 @@ def check(
         loss=tuple(loss),
         loss_p_value=loss_p_value,
         little=little_test(np.column_stack(numbers), chosen.little) if numbers else None,
-        structural_holes=_structural_holes(columns, search.axes, chosen),
+        structural_holes=tuple(
+            map(_structural_hole, find_structural_holes(columns, axes, chosen))
+        ),
         contradictions=tuple(contradictions),
         independences_tested=tested,
         ignored=tuple(name for name in table.ignored if name not in named),
@@ -140,30 +142,25 @@ def read_effect(graph: CausalGraph, effect: tuple[str, str]) -> tuple[str, str]:
     return treatment, outcome
 
 
-def _listed_regions(
-    search: Search, nodes: Sequence[str], flagged: Sequence[Sequence[Region]]
-) -> list[tuple[str, Region]]:
+def _listed_regions(search: Search, flagged: Sequence[Sequence[Region]]) -> list[Region]:
     """Returns the flagged regions and, of families without any, where they are seen least."""
-    listed: list[tuple[str, Region]] = []
-    for target, (node, regions) in enumerate(zip(nodes, flagged, strict=True)):
+    listed: list[Region] = []
+    for target, regions in enumerate(flagged):
         if not regions and not search.whole[:, target].all():
             thin = thinnest_region(search, target)
             regions = [] if thin is None else [thin]
-        listed += [(node, region) for region in regions]
-    return listed
+        listed += regions
+    return sorted(listed, key=lambda region: (not region.flagged, -region.share))
 
 
-def _curves(
-    search: Search, listed: Sequence[tuple[str, Region]], telling: Telling
-) -> tuple[Curve, ...]:
+def _curves(search: Search, listed: Sequence[Region], telling: Telling) -> tuple[Curve, ...]:
     """Returns the curves to draw: of flagged regions, or of the thinnest if there are none."""
-    drawn = [pair for pair in listed if pair[1].conditions]
-    drawn.sort(key=lambda pair: (not pair[1].flagged, pair[1].upper, -pair[1].share))
-    if drawn and drawn[0][1].flagged:
-        drawn = [pair for pair in drawn if pair[1].flagged]
+    drawn = [region for region in listed if region.conditions]
+    drawn.sort(key=lambda region: (not region.flagged, region.upper, -region.share))
+    if drawn and drawn[0].flagged:
+        drawn = [region for region in drawn if region.flagged]
     return tuple(
-        coverage_curve(node, search.whole[:, region.target], region, search.rules, telling.bins)
-        for node, region in drawn[: telling.most_curves]
+        coverage_curve(search, region, telling.bins) for region in drawn[: telling.most_curves]
     )
 
 
@@ -190,17 +187,11 @@ def _consequences(
     return table[asked & (table["outcome"] == effect[1])].reset_index(drop=True)
 
 
-def _structural_holes(
-    columns: Sequence[Column], axes: Sequence[Axis], settings: CheckSettings
-) -> tuple[StructuralHole, ...]:
-    lines = []
-    for column, region in find_structural_holes(columns, axes, settings):
-        place = where(region.conditions)
-        holes = 1.0 - region.elsewhere
-        rest = f"in {percent(holes)} of the others" if holes > 0.0 else "nowhere else"
-        question = (
-            f"{column.name} is missing in all {region.rows} rows where {place}, and {rest}: does "
-            f"it exist there? If not, these are no lost values, and should not be imputed."
-        )
-        lines.append(StructuralHole(column.name, place, region.rows, holes, question))
-    return tuple(lines)
+def _structural_hole(region: Region) -> StructuralHole:
+    place, holes = where(region.conditions), 1.0 - region.elsewhere
+    rest = f"in {percent(holes)} of the others" if holes > 0.0 else "nowhere else"
+    question = (
+        f"{region.node} is missing in all {region.rows} rows where {place}, and {rest}: does "
+        f"it exist there? If not, these are no lost values, and should not be imputed."
+    )
+    return StructuralHole(region.node, place, region.rows, holes, question)

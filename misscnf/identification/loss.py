@@ -263,18 +263,18 @@ def _that_are_shown_together(column: Column, by: Sequence[Column], fewest: int) 
 
 def find_structural_holes(
     columns: Sequence[Column], axes: Sequence[Axis], settings: CheckSettings
-) -> list[tuple[Column, Region]]:
-    """Returns columns with the region where they are never there, although elsewhere they are."""
+) -> list[Region]:
+    """Returns where columns are never there, although elsewhere they are."""
     holey = [c for c in columns if c.node is not None and not c.observed.all()]
     if not holey:
         return []
     shown = np.column_stack([column.observed for column in holey])
-    members = [frozenset({column.node or 0}) for column in holey]
-    found = Search(shown, members, axes, settings.structural_regions).stretches()
-    least, lines = settings.structural.shown_elsewhere, []
-    for target, column in enumerate(holey):
-        never = [region for region in found[target] if region.flagged and region.whole == 0]
+    names, members = [c.name for c in holey], [frozenset({c.node or 0}) for c in holey]
+    found = Search(shown, names, members, axes, settings.structural_regions).stretches()
+    lines = []
+    for regions in found.values():
+        never = [region for region in regions if region.flagged and region.whole == 0]
         best = max(never, key=lambda region: region.elsewhere, default=None)
-        if best is not None and best.elsewhere >= least:
-            lines.append((column, best))
+        if best is not None and best.elsewhere >= settings.structural.shown_elsewhere:
+            lines.append(best)
     return lines

@@ -19,9 +19,8 @@ import numpy as np
 import pandas as pd
 
 from misscnf.display.style import STYLE
-from misscnf.identification.regions import Region
+from misscnf.identification.regions import Region, Search
 from misscnf.identification.scan import Axis
-from misscnf.identification.settings import RegionRules
 from misscnf.identification.words import where
 
 if TYPE_CHECKING:
@@ -53,17 +52,15 @@ class Curve:
     flagged: bool
 
 
-def coverage_curve(
-    node: str, whole: np.ndarray, region: Region, rules: RegionRules, bins: int
-) -> Curve:
-    """Returns the curve of a family, whole (N,), along the first column of a region.
+def coverage_curve(search: Search, region: Region, bins: int) -> Curve:
+    """Returns the curve of a family along the first column of a region.
 
     Where a region has two columns, the curve is that of the rows inside the second.
     """
-    first, *others = region.conditions
+    whole, (first, *others) = search.whole[:, region.target], region.conditions
     column, stretch, labels = first.column, first.stretch, first.column.labels
     among = np.logical_and.reduce([condition.holds() for condition in others])
-    axis = Axis(column, rules).among(np.broadcast_to(among, len(whole)))
+    axis = Axis(column, search.rules).among(np.broadcast_to(among, len(whole)))
     starts = axis.ties[:-1] if labels is not None else axis.even_starts(min(bins, len(axis)))
     stops = np.append(starts[1:], len(axis))
     chances = np.add.reduceat(whole[axis.order], starts, dtype=np.int64) / (stops - starts)
@@ -76,7 +73,8 @@ def coverage_curve(
         high = axis.values[-1] if stretch.high is None else stretch.high
         shaded = ((float(low), float(high)),)
     names = None if labels is None else tuple(labels[int(code)] for code in places)
-    return Curve(node, column.name, where(others), places, chances, names, shaded, region.flagged)
+    within, flagged = where(others), region.flagged
+    return Curve(region.node, column.name, within, places, chances, names, shaded, flagged)
 
 
 def draw_report(report: Report) -> Figure:

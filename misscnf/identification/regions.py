@@ -80,6 +80,8 @@ class Region:
 
     target: int
     """The family, by its place among those searched."""
+    node: str
+    """The node whose family it is."""
     conditions: tuple[Condition, ...]
     """All hold at once; none means everywhere."""
     rows: int
@@ -115,6 +117,8 @@ class Search:
 
     whole: np.ndarray
     """(N, T) True where a row shows a family whole."""
+    names: Sequence[str]
+    """Whose families they are."""
     members: Sequence[frozenset[int]]
     """The nodes of each family."""
     axes: Sequence[Axis]
@@ -161,7 +165,7 @@ class Search:
         bounds = (upper_bound, lower_bound)
         upper, lower = (bound(count, rows, self.rules.level) for bound in bounds)
         flagged = count == 0 or upper < self.rules.chance
-        return Region(target, (), rows, count, 1.0, upper, lower, flagged)
+        return Region(target, self.names[target], (), rows, count, 1.0, upper, lower, flagged)
 
     def judge(
         self,
@@ -193,6 +197,7 @@ class Search:
         expected = luck(count, rows, around, int(counted.sum())) * len(self.axes) * looks
         return Region(
             target=target,
+            node=self.names[target],
             conditions=conditions,
             rows=rows,
             whole=count,

@@ -120,10 +120,10 @@ def _label(condition: Condition, code: float | None) -> str:
     return f"{code:.12g}" if labels is None else labels[int(code)]
 
 
-def region_sentence(graph: CausalGraph, node: str, region: Region) -> str:
+def region_sentence(graph: CausalGraph, region: Region) -> str:
     """Returns a sentence on a family and a region of it."""
-    family = family_names(graph, node)
-    together = " together" if graph.parents_of(node) else ""
+    family = family_names(graph, region.node)
+    together = " together" if graph.parents_of(region.node) else ""
     counts = f"in {region.whole} of {region.rows} rows"
     if not region.conditions:
         if region.whole == 0:
@@ -149,11 +149,11 @@ def _where_and_how_much(region: Region) -> str:
     )
 
 
-def uncovered_sentence(graph: CausalGraph, node: str, regions: Sequence[Region]) -> str:
+def uncovered_sentence(graph: CausalGraph, regions: Sequence[Region]) -> str:
     """Returns what to say of a family with flagged regions."""
     first, *others = regions
     further = [f"Also {_where_and_how_much(region)}." for region in others]
-    return " ".join([region_sentence(graph, node, first), *further])
+    return " ".join([region_sentence(graph, first), *further])
 
 
 def covered_sentence(graph: CausalGraph, node: str, whole: int, rows: int) -> str:
