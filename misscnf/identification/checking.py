@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import pandas as pd
 
 from misscnf.data.kinds import Kinds
 from misscnf.data.table import IncompleteTable, Table
 from misscnf.errors import InputError
 from misscnf.graph import CausalGraph, GraphLike
 from misscnf.identification.columns import read_columns
-from misscnf.identification.consequences import leaning, needed_for_effect
-from misscnf.identification.families import find_patterns, usage_table, whole_families
+from misscnf.identification.families import (
+    find_patterns,
+    leaning,
+    needed_for_effect,
+    usage_table,
+    whole_families,
+)
 from misscnf.identification.independences import find_contradictions
 from misscnf.identification.little import little_test
 from misscnf.identification.loss import explain_holes, find_structural_holes
@@ -109,7 +113,7 @@ def check(
         regions=region_table(graph, listed),
         full_pattern_positivity=not complete,
         full_pattern_sentence=_full_pattern(complete),
-        consequences=_consequences(graph, asked, uncovered),
+        consequences=leaning(graph, uncovered, asked),
         loss=tuple(loss),
         loss_p_value=loss_p_value,
         little=little_test(np.column_stack(numbers), chosen.little) if numbers else None,
@@ -175,16 +179,6 @@ def _full_pattern(regions: Sequence[Region]) -> str:
         f"Full-pattern positivity: not guaranteed, (almost) no complete row where "
         f"{where(first.conditions)} ({percent(first.share)} of rows)."
     )
-
-
-def _consequences(
-    graph: CausalGraph, effect: tuple[str, str] | None, uncovered: Sequence[int]
-) -> pd.DataFrame:
-    table = leaning(graph, uncovered)
-    if effect is None:
-        return table
-    asked = (table["question"] == "effect") & (table["treatment"] == effect[0])
-    return table[asked & (table["outcome"] == effect[1])].reset_index(drop=True)
 
 
 def _structural_hole(region: Region) -> StructuralHole:

@@ -131,7 +131,7 @@ class Search:
         chance = self.rules.chance
         rows = fewest_rows(chance, self.rules.level)
         scores = [Scores(chance, fraction) for fraction in self.rules.fractions]
-        return [(scored, scored.of_empty(rows)) for scored in scores]
+        return [(scored, float(scored(rows, 0))) for scored in scores]
 
     @cached_property
     def shuffled(self) -> np.ndarray:
@@ -174,13 +174,9 @@ class Search:
         among: np.ndarray | None = None,
         looks: int = 1,
     ) -> Region:
-        """Counts a region, and flags it or not.
+        """Counts a region among all rows, or some (N,), and flags it or not.
 
-        Arguments:
-            target: The family.
-            conditions: What makes the region.
-            among: (N,) the rows to count; all if None.
-            looks: How many searches along all columns led to it.
+        `looks` is how many searches along all columns led to it.
         """
         rules, whole = self.rules, self.whole[:, target]
         shown = _all(condition.column.observed for condition in conditions)
