@@ -29,6 +29,7 @@ from scipy.stats import t as student
 
 from misscnf.data.cells import Label
 from misscnf.data.codecs import Column, Levels
+from misscnf.display.notebook import card
 from misscnf.errors import InputError
 from misscnf.queries.interventions import written
 
@@ -115,9 +116,24 @@ class Effect:
         return f"{number:.4g} ({100 * self.level:g} % interval {ends})"
 
     def _repr_html_(self) -> str:
-        from misscnf.display.notebook import effect_html
-
-        return effect_html(self, self.title)
+        of = "" if self.event is None else f" of {self.event!r}"
+        arm = "mean" if self.measure == "mean difference" else "risk"
+        facts = {
+            self.measure + of: (self.estimate, self.interval, self.standard_error),
+            "risk ratio": (self.risk_ratio, self.risk_ratio_interval, self.risk_ratio_error),
+            "odds ratio": (self.odds_ratio, self.odds_ratio_interval, self.odds_ratio_error),
+        }
+        told: dict[str, object] = {
+            name: f"{self._shown(number, ends)} (Monte-Carlo error {error:.2g})"
+            for name, (number, ends, error) in facts.items()
+            if number is not None
+        }
+        told |= {f"{arm} under do": self.mean, f"{arm} under versus": self.mean_versus}
+        told |= {"draws": self.draws, "replicates": self.replicates}
+        levels = self.probabilities
+        tables = {} if levels is None else {"probability of each level": levels}
+        told = {name: value for name, value in told.items() if value is not None}
+        return card(self.title, told, tables, self.notes)
 
 
 def contrast(
