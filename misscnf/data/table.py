@@ -222,7 +222,9 @@ class IncompleteTable:
     def _hand_on(
         self, nodes: tuple[str, ...], schema: Schema | None, *, keep_impossible: bool
     ) -> "IncompleteTable":
-        """Returns the table itself, if it is what reading it anew would give."""
+        """Returns the table itself, if it is what reading it anew would give, but for its order."""
+        if self.nodes != nodes and sorted(self.nodes) == sorted(nodes):
+            return self.in_order(nodes)._hand_on(nodes, schema, keep_impossible=keep_impossible)
         if self.nodes != nodes or (schema and schema.columns != self.schema.columns):
             raise InputError(
                 "this table was read for other columns, or as other kinds, than are asked for "
@@ -231,6 +233,23 @@ class IncompleteTable:
         if not keep_impossible:
             _refuse_impossible(self.impossible.numpy(), self.raw, self.index, self.schema)
         return self
+
+    def in_order(self, nodes: Sequence[str]) -> "IncompleteTable":
+        """Returns the same rows with their columns in another order."""
+        places = [self.nodes.index(node) for node in nodes]
+        columns, notes = self.schema.columns, self.schema.notes
+        schema = Schema(
+            tuple(columns[j] for j in places), tuple(notes[j] for j in places) if notes else notes
+        )
+        return replace(
+            self,
+            values=self.values[:, places],
+            observed=self.observed[:, places],
+            impossible=self.impossible[:, places],
+            schema=schema,
+            raw=self.raw[:, places],
+            cells=tuple(self.cells[j] for j in places),
+        )
 
     def __len__(self) -> int:
         return len(self.values)

@@ -113,6 +113,9 @@ class Selection:
     """Hidden widths of the networks that are compared; those that are kept may be larger."""
     scale_hidden: tuple[int, ...] = (32, 32)
     """Hidden widths of networks of the scale."""
+    arrow_penalty: float = 1.0
+    """What an arrow inside a block has to gain, in units of Schwarz's criterion; zero keeps every
+    arrow."""
 
 
 @dataclass(frozen=True)
