@@ -229,6 +229,8 @@ class Replication:
     units: int = 10_000
     """Units by which a replicate answers: they are those of the fit, so that few show the
     spread."""
+    row_completions: int = 8
+    """Completions of each row by which a replicate answers, where rows are the units."""
     fewest: int = 5
     """Replicates that an interval needs."""
     fewest_in_group: int = 1000
