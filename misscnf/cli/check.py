@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from misscnf.cli.endings import in_a_sentence
-from misscnf.cli.options import Data, Graph, Json, KindsFile, Quiet, option
+from misscnf.cli.options import Blocks, Data, Graph, Json, KindsFile, Quiet, option
 
 __all__ = ["check"]
 
@@ -17,6 +17,7 @@ def check(
     data: Data,
     *,
     graph: Graph,
+    block: Blocks = None,
     effect: Annotated[str | None, option("--effect", "Only what one effect needs.", "T:Y")] = None,
     kinds: KindsFile = None,
     json: Json = False,
@@ -29,7 +30,7 @@ def check(
     from misscnf.identification import check as find_problems
 
     pair = read_pair(effect)
-    causal_graph = read_graph(graph)
+    causal_graph = read_graph(graph, block)
     check_nodes(pair or (), causal_graph, f"--effect {effect}")
     frame = read_rows(data)
     check_kinds(kinds, causal_graph, frame)

@@ -222,7 +222,7 @@ class IncompleteTable:
     def _hand_on(
         self, nodes: tuple[str, ...], schema: Schema | None, *, keep_impossible: bool
     ) -> "IncompleteTable":
-        """Returns the table itself, if it is what reading it anew would give, but for its order."""
+        """Returns the table itself, if reading it anew would give it, but for its order."""
         if self.nodes != nodes and sorted(self.nodes) == sorted(nodes):
             return self.in_order(nodes)._hand_on(nodes, schema, keep_impossible=keep_impossible)
         if self.nodes != nodes or (schema and schema.columns != self.schema.columns):

@@ -208,6 +208,23 @@ class CausalGraph:
         self.index(name)
         return self._block_of.get(name)
 
+    def refuse_intervention(self, name: str) -> None:
+        """Refuses an intervention on a member of a block, inside which nothing is a cause."""
+        block = self.block_of(name)
+        if block is not None:
+            raise InputError(
+                f"{name!r} is a member of the block {block!r}, inside which no arrow is claimed, "
+                f"so nothing says what setting it would do to the others; take it out of the "
+                f"block, and draw its arrows."
+            )
+
+    def in_blocks(self, names: Iterable[str]) -> list[str]:
+        """Returns names with the name of a block for its members, where all of them are there."""
+        given = list(names)
+        whole = {name for name, members in self.blocks.items() if set(members) <= set(given)}
+        shown = {name: self._shown(name) for name in given}
+        return list(dict.fromkeys(s if s in whole else name for name, s in shown.items()))
+
     def arranged(self, inside: Iterable[Edge]) -> CausalGraph:
         """Returns the same graph with these arrows inside its blocks, and no others there."""
         kept = [edge for edge in self.edges if not self._is_inside(edge)]

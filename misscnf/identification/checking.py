@@ -14,6 +14,7 @@ import pandas as pd
 from misscnf.data.kinds import Kinds
 from misscnf.data.table import IncompleteTable, Table
 from misscnf.errors import InputError
+from misscnf.fitting.select.parents import arrange_blocks
 from misscnf.graph import CausalGraph, GraphLike
 from misscnf.identification.columns import Column, read_columns
 from misscnf.identification.consequences import leaning, needed_for_effect
@@ -74,8 +75,11 @@ def check(
     short = {"regions.chance": chance, "regions.share": share}
     given = {name: _share(name, value) for name, value in short.items() if value is not None}
     chosen = change(read_settings(settings), given)
-    asked, needed = _needed(graph, effect)
     table = IncompleteTable.read(df, graph.nodes, kinds=kinds)
+    if not graph.edges_inside:  # of blocks; a fitted graph has its arrows
+        graph = arrange_blocks(graph, table.values, table.observed, table.schema.domains)
+        table = table.in_order(graph.nodes)
+    asked, needed = _needed(graph, effect)
     columns = read_columns(table, chosen.most_levels)
     observed = table.observed.numpy()
     patterns = find_patterns(observed)
@@ -138,6 +142,7 @@ def _needed(
             about="effect",
         )
     treatment, outcome = graph.index(effect[0]), graph.index(effect[1])
+    graph.refuse_intervention(effect[0])
     if treatment == outcome:
         said = f"an effect is of one node on another; got {effect[0]!r} twice."
         raise InputError(said, about="effect")

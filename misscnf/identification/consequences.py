@@ -53,7 +53,8 @@ def leaning(graph: CausalGraph, uncovered: Collection[int]) -> pd.DataFrame:
         return question, None if t is None else names[t], names[y], *told
 
     lines = [line("marginal", None, y, needed_for_marginal(graph, y)) for y in range(len(graph))]
-    for t in range(len(graph)):
+    causes = (t for t, name in enumerate(names) if graph.block_of(name) is None)
+    for t in causes:
         for y in sorted(graph.descendants([t]) - {t}):
             lines.append(line("effect", t, y, needed_for_effect(graph, t, y)))
             lines.append(line("counterfactual", t, y, needed_for_counterfactual(graph, t, y)))

@@ -127,7 +127,7 @@ def warning_sentence(graph: CausalGraph, uncovered: Sequence[str]) -> str:
 
 def family_names(graph: CausalGraph, node: str) -> str:
     """Returns a family in words, such as "y with its parents a, b"."""
-    parents = graph.parents_of(node)
+    parents = graph.in_blocks(graph.parents_of(node))
     if not parents:
         return node
     return f"{node} with its parent{'s' * (len(parents) > 1)} {', '.join(parents)}"

@@ -142,6 +142,7 @@ class Report:
             "rows": self.rows,
             "rows_to_tell": self.rows_to_tell,
             "graph": self.graph.to_dict(),
+            "blocks": {name: list(members) for name, members in self.graph.blocks.items()},
             "family_positivity": self.family_positivity,
             "full_pattern_positivity": self.full_pattern_positivity,
             "full_pattern": self.full_pattern_sentence,

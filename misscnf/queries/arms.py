@@ -18,7 +18,7 @@ from misscnf.model import Policy, StructuralModel
 from misscnf.model.policies import needed_for
 from misscnf.queries.effects import Effect, contrast
 from misscnf.queries.groups import Group, Where
-from misscnf.queries.interventions import Do, read_policies, refuse_member
+from misscnf.queries.interventions import Do, read_policies
 from misscnf.queries.units import Units
 
 __all__ = ["Question"]
@@ -47,7 +47,7 @@ class Question:
         self.interventions, self.event, self.seed = arms, event, seed
         self.node, self.group = graph.index(outcome), Group(graph, schema, where, taken)
         for name in (name for arm in arms for name in arm):
-            refuse_member(graph, name)
+            graph.refuse_intervention(name)
         self.moved = graph.descendants(graph.index(name) for arm in arms for name in arm)
         """The nodes that some arm leads to."""
 

@@ -38,7 +38,7 @@ from misscnf.queries.assigned import assigned, refusal
 from misscnf.queries.expressions import Expression
 from misscnf.queries.laws import Draw, DrawnLaw, call_of
 
-__all__ = ["Do", "read_policies", "refuse_member", "beyond_seen", "written"]
+__all__ = ["Do", "read_policies", "beyond_seen", "written"]
 
 Do = Mapping[str, Any]
 """Column name → number or level, one a row, a function of columns, a text, or a `Draw`."""
@@ -56,7 +56,7 @@ def read_policies(
     shape = (shape,) if isinstance(shape, int) else shape
     policies: dict[int, Policy] = {}
     for name, value in (do or {}).items():
-        refuse_member(graph, name)
+        graph.refuse_intervention(name)
         reader = _Reader(graph, schema, graph.index(name))
         if isinstance(value, str) and not _is_level(value, reader.column):
             value = _parsed(value, reader.column)
@@ -72,17 +72,6 @@ def read_policies(
             policies[reader.node] = Hold(torch.tensor(held))
     sweep_order(graph, policies)  # refuses rules that read what they lead to
     return policies
-
-
-def refuse_member(graph: CausalGraph, name: str) -> None:
-    """Refuses an intervention on a member of a block, inside which nothing is a cause."""
-    block = graph.block_of(name)
-    if block is not None:
-        raise InputError(
-            f"{name!r} is a member of the block {block!r}, inside which no arrow is claimed, so "
-            f"nothing says what setting it would do to the others; take it out of the block, and "
-            f"draw its arrows."
-        )
 
 
 def _is_level(text: str, column: Column) -> bool:
