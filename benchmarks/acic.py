@@ -97,7 +97,7 @@ def ours(holed: pd.DataFrame, preset: str) -> dict[str, object]:
     }
 
 
-def aipw(x: np.ndarray, z: np.ndarray, y: np.ndarray, forest: bool, seed: int) -> float:
+def aipw(x: np.ndarray, z: np.ndarray, y: np.ndarray, seed: int, *, forest: bool) -> float:
     """Returns the augmented inverse probability weighted effect; forests are cross-fitted."""
     arms, chance = np.zeros((2, len(y))), np.zeros(len(y))
     folds = KFold(5, shuffle=True, random_state=seed).split(x) if forest else [(slice(None),) * 2]
@@ -120,13 +120,16 @@ def rivals(holed: pd.DataFrame, seed: int) -> dict[str, float]:
     wide = pd.get_dummies(holed, drop_first=True).astype(float)
     x, z, y = wide.drop(columns=["z", "y"]).to_numpy(), wide["z"].to_numpy(), wide["y"].to_numpy()
     whole = ~np.isnan(x).any(axis=1) & ~np.isnan(y)
-    found = {"complete cases, AIPW": aipw(x[whole], z[whole], y[whole], False, seed)}
-    found["complete cases, AIPW of forests"] = aipw(x[whole], z[whole], y[whole], True, seed)
+    found = {"complete cases, AIPW": aipw(x[whole], z[whole], y[whole], seed, forest=False)}
+    found["complete cases, AIPW of forests"] = aipw(
+        x[whole], z[whole], y[whole], seed, forest=True
+    )
     answers = []
     for draw in range(5):
-        imputer = IterativeImputer(sample_posterior=True, max_iter=5, random_state=seed + draw)
+        given = {"sample_posterior": True, "skip_complete": True, "max_iter": 10}
+        imputer = IterativeImputer(**given, random_state=seed + draw)
         full = imputer.fit_transform(np.column_stack([x, z, y]))
-        answers.append(aipw(full[:, :-2], z, full[:, -1], True, seed + draw))
+        answers.append(aipw(full[:, :-2], z, full[:, -1], seed + draw, forest=True))
     return found | {"MICE, AIPW of forests": float(np.mean(answers))}
 
 

@@ -225,10 +225,17 @@ class CausalGraph:
         shown = {name: self._shown(name) for name in given}
         return list(dict.fromkeys(s if s in whole else name for name, s in shown.items()))
 
-    def arranged(self, inside: Iterable[Edge]) -> CausalGraph:
-        """Returns the same graph with these arrows inside its blocks, and no others there."""
+    def arranged(self, inside: Iterable[Edge], order: Sequence[str] = ()) -> CausalGraph:
+        """Returns the same graph with these arrows inside its blocks, and no others there.
+
+        Arguments:
+            inside: The arrows.
+            order: The members of blocks in the order wanted; as they are by default.
+        """
         kept = [edge for edge in self.edges if not self._is_inside(edge)]
-        return CausalGraph.from_edges([*kept, *inside], self.nodes, self.blocks)
+        wanted = {block: iter([n for n in order if n in of]) for block, of in self.blocks.items()}
+        nodes = [next(wanted.get(self._shown(name), iter(())), name) for name in self.nodes]
+        return CausalGraph.from_edges([*kept, *inside], nodes, self.blocks)
 
     @property
     def edges_inside(self) -> list[Edge]:

@@ -56,14 +56,17 @@ def arrange_blocks(
     if not graph.blocks:
         return graph
     moments = _Moments.of(values, observed, domains, settings or Selection())
-    holes, inside = (~observed).sum(0).tolist(), []
+    holes = (~observed).sum(0).tolist()
+    inside, sequence = list[tuple[int, int]](), list[int]()
     for members in graph.blocks.values():
         order = sorted((graph.index(name) for name in members), key=lambda node: holes[node])
+        sequence += order
         for k, node in enumerate(order):
             outside = set(graph.parents[node]).difference(order)
             inside += [(parent, node) for parent in moments.parents(node, outside, order[:k])]
     names = graph.nodes
-    return graph.arranged((names[parent], names[node]) for parent, node in inside)
+    edges = [(names[parent], names[node]) for parent, node in inside]
+    return graph.arranged(edges, [names[node] for node in sequence])
 
 
 @dataclass(frozen=True)
