@@ -45,20 +45,17 @@ def fit(
 
     It maximises the likelihood of what each row shows: no row is dropped, nothing imputed first.
     """
-    from misscnf.cli.inputs import check_kinds, naming, read_graph, read_rows, shown
-    from misscnf.cli.outputs import check_target, print_json, staged
+    from misscnf.cli import inputs, outputs
     from misscnf.data.table import IncompleteTable
     from misscnf.estimators.misscnf import MissCNF
-    from misscnf.fitting.settings import preset_settings
 
-    with naming("--preset"):
-        preset_settings(preset)
-    check_target(out, folder=True)
+    inputs.check_preset(preset)
+    outputs.check_target(out, folder=True)
     if checkpoint is not None:
-        check_target(checkpoint, "--checkpoint", folder=True)
-    causal_graph = read_graph(graph, block)
-    frame = read_rows(data)
-    check_kinds(kinds, causal_graph, frame)
+        outputs.check_target(checkpoint, "--checkpoint", folder=True)
+    causal_graph = inputs.read_graph(graph, block)
+    frame = inputs.read_rows(data)
+    inputs.check_kinds(kinds, causal_graph, frame)
     model = MissCNF(
         causal_graph,
         preset,
@@ -67,7 +64,7 @@ def fit(
         allow_uncovered=allow_uncovered,
         progress=False if quiet else None,
     )
-    with naming(shown(data)):
+    with inputs.naming(inputs.shown(data)):
         table = IncompleteTable.read(frame, causal_graph.nodes, kinds=kinds)
     show_kinds(table)
     seconds = _fit(model, table, checkpoint)
@@ -75,11 +72,11 @@ def fit(
         arrows = sum(map(len, members.values()))
         say(f"block {name}: {len(members)} columns, {arrows} arrows kept to write their law")
     say(f"{chosen_sentence(model)}; {seconds:.1f} s")
-    with staged(out, folder=True) as folder:
+    with outputs.staged(out, folder=True) as folder:
         model.save(folder)
     say(f"wrote the model to {out}")
     if json:
-        print_json(_summary(model, len(table), out, seconds))
+        outputs.print_json(_summary(model, len(table), out, seconds))
 
 
 def _fit(model: MissCNF, table: IncompleteTable, checkpoint: str | None) -> float:

@@ -261,9 +261,10 @@ def can_hold_labels(dtype: Dtype, labels: Sequence[Label]) -> bool:
 
 
 def number_series(
-    numbers: np.ndarray, dtype: Dtype, name: str, *, low: float, high: float
+    numbers: np.ndarray, dtype: Dtype, name: str, ends: tuple[float, float]
 ) -> pd.Series:
-    """Returns numbers (N,) in a dtype that `can_hold_numbers`, inside the interval (low, high)."""
+    """Returns numbers (N,) in a dtype that `can_hold_numbers`, between the ends of an interval."""
+    low, high = ends
     if is_whole(dtype):
         return pd.Series(_whole(numbers, dtype, name, low, high), dtype=dtype, name=name)
     if is_object_dtype(dtype):
@@ -272,8 +273,8 @@ def number_series(
     with np.errstate(over="ignore"):
         written = numbers.astype(kind)
     if kind != FLOAT and np.isfinite(low):  # rounding to fewer digits may reach the ends
-        ends = np.array([low, high]).astype(kind)
-        inner = np.nextafter(ends, ends[::-1])
+        rounded = np.array(ends).astype(kind)
+        inner = np.nextafter(rounded, rounded[::-1])
         written = np.where(written <= low, inner[0], written)
         written = np.where(written >= high, inner[1], written).astype(kind)
     return pd.Series(written, dtype=dtype, name=name)

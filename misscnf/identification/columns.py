@@ -63,9 +63,7 @@ class Column:
 def read_columns(table: IncompleteTable, most_levels: int) -> tuple[Column, ...]:
     """Reads the columns of the nodes, in graph order, then the usable ones outside the graph.
 
-    Arguments:
-        table: The table.
-        most_levels: A column of words outside the graph with more is left aside.
+    A column of words outside the graph with more than the most levels is left aside.
     """
     nodes = [_read_node(table, j) for j in range(len(table.nodes))]
     others = [_read_outsider(series, most_levels) for series in table.outside]

@@ -44,16 +44,9 @@ class Contradiction:
 def find_contradictions(
     graph: CausalGraph, columns: Sequence[Column], rules: IndependenceRules, seed: int = 0
 ) -> tuple[list[Contradiction], int]:
-    """Tests the independences that a graph implies.
+    """Returns the contradictions, strongest first, and how many independences were tested.
 
-    Arguments:
-        graph: The causal graph.
-        columns: The columns of its nodes, in order.
-        rules: How the tests are made.
-        seed: Picks rows where there are more than a test needs.
-
-    Returns:
-        The contradictions, strongest first, and how many independences were tested.
+    The columns are those of the nodes. The seed picks rows where there are more than needed.
     """
     order = np.random.default_rng(seed).permutation(len(columns[0].values))
     features = [column.features() for column in columns]

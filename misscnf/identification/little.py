@@ -75,14 +75,9 @@ class PatternMoments:
 
 
 def little_test(values: np.ndarray, rules: LittleRules | None = None) -> LittleTest | None:
-    """Tests whether values are lost completely at random.
+    """Tests whether values (N, d), of a scale near one, are lost completely at random.
 
-    Arguments:
-        values: (N, d) numbers of a scale near one, NaN in the holes.
-        rules: How the test is made.
-
-    Returns:
-        The test, or None where it says nothing: one pattern, or too few rows.
+    It is None where it says nothing: one pattern, or too few rows.
     """
     rules, observed = rules or LittleRules(), ~np.isnan(values)
     shows = observed.any(axis=1)

@@ -80,6 +80,8 @@ class Region:
 
     target: int
     """The family, by its place among those searched."""
+    node: str
+    """The node whose family it is."""
     conditions: tuple[Condition, ...]
     """All hold at once; none means everywhere."""
     rows: int
@@ -115,6 +117,8 @@ class Search:
 
     whole: np.ndarray
     """(N, T) True where a row shows a family whole."""
+    names: Sequence[str]
+    """Whose families they are."""
     members: Sequence[frozenset[int]]
     """The nodes of each family."""
     axes: Sequence[Axis]
@@ -127,7 +131,7 @@ class Search:
         chance = self.rules.chance
         rows = fewest_rows(chance, self.rules.level)
         scores = [Scores(chance, fraction) for fraction in self.rules.fractions]
-        return [(scored, scored.of_empty(rows)) for scored in scores]
+        return [(scored, float(scored(rows, 0))) for scored in scores]
 
     @cached_property
     def shuffled(self) -> np.ndarray:
@@ -161,7 +165,7 @@ class Search:
         bounds = (upper_bound, lower_bound)
         upper, lower = (bound(count, rows, self.rules.level) for bound in bounds)
         flagged = count == 0 or upper < self.rules.chance
-        return Region(target, (), rows, count, 1.0, upper, lower, flagged)
+        return Region(target, self.names[target], (), rows, count, 1.0, upper, lower, flagged)
 
     def judge(
         self,
@@ -170,13 +174,9 @@ class Search:
         among: np.ndarray | None = None,
         looks: int = 1,
     ) -> Region:
-        """Counts a region, and flags it or not.
+        """Counts a region among all rows, or some (N,), and flags it or not.
 
-        Arguments:
-            target: The family.
-            conditions: What makes the region.
-            among: (N,) the rows to count; all if None.
-            looks: How many searches along all columns led to it.
+        `looks` is how many searches along all columns led to it.
         """
         rules, whole = self.rules, self.whole[:, target]
         shown = _all(condition.column.observed for condition in conditions)
@@ -193,6 +193,7 @@ class Search:
         expected = luck(count, rows, around, int(counted.sum())) * len(self.axes) * looks
         return Region(
             target=target,
+            node=self.names[target],
             conditions=conditions,
             rows=rows,
             whole=count,

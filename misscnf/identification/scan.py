@@ -36,6 +36,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.special import bdtr, bdtrc, betaincinv
@@ -57,13 +58,9 @@ def lower_bound(whole: float, rows: float, level: float = 0.95) -> float:
 
 
 def luck(whole: int, rows: int, around: float, searched: int) -> float:
-    """Returns how many stretches this empty are to be expected from chance alone.
+    """Returns how many stretches this empty, among the rows searched, chance alone would make.
 
-    Arguments:
-        whole: Rows of the stretch that show the family whole.
-        rows: Rows of the stretch.
-        around: The chance to see the family whole outside the stretch.
-        searched: Rows in which the stretch was searched for.
+    `around` is the chance to see the family whole outside the stretch.
     """
     return float((1.0 + searched * around) * bdtr(whole, rows, np.clip(around, 0.0, 1.0)))
 
@@ -116,24 +113,14 @@ class Scores:
     fraction: float
     """q₁ / q₀."""
 
-    def __call__(self, rows: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    def __call__(self, rows: Any, whole: Any) -> Any:  # noqa: ANN401 - numbers, or arrays of them
         """Returns the score of some rows of which some show the family whole."""
         empty = math.log((1.0 - self.fraction * self.chance) / (1.0 - self.chance))
         return empty * (rows - whole) + math.log(self.fraction) * whole
 
-    def of_empty(self, rows: int) -> float:
-        """Returns the score of rows without a whole family."""
-        return float(self(np.array(rows), np.array(0)))
-
 
 class Axis:
-    """The rows that show a column, sorted by its value. n rows, B blocks, T families.
-
-    Arguments:
-        column: The column.
-        rules: How it is scanned.
-        order: Positions of the rows that show it, sorted by its value; found if not given.
-    """
+    """The rows that show a column, sorted by its value. n rows, B blocks, T families."""
 
     def __init__(
         self, column: Column, rules: RegionRules, order: np.ndarray | None = None
@@ -191,10 +178,7 @@ class Axis:
     def best_scores(self, rows: np.ndarray, whole: np.ndarray, scored: Scores) -> np.ndarray:
         """Returns the largest score of a stretch of blocks, for each family (T,).
 
-        Arguments:
-            rows: (B,) rows of each block.
-            whole: (B, T) those that show a family whole.
-            scored: The scores.
+        Blocks have (B,) rows, and (B, T) that show a family whole.
         """
         scores = scored(rows[:, None], whole)
         if not self.column.ordered:
@@ -203,13 +187,7 @@ class Axis:
         return (sums[1:] - np.minimum.accumulate(sums[:-1], axis=0)).max(axis=0)
 
     def stretches(self, whole: np.ndarray, scored: Scores, least_score: float) -> list[Stretch]:
-        """Finds the stretches of one family, largest score first.
-
-        Arguments:
-            whole: (N,) True where a row shows it whole.
-            scored: The scores.
-            least_score: Stretches below it are left alone.
-        """
+        """Finds the stretches of one family, whole (N,), with the least score, largest first."""
         if not len(self):
             return []
         flags = whole[self.order]
@@ -230,12 +208,9 @@ class Axis:
         return list(dict.fromkeys(found))
 
     def stretch(self, start: int, stop: int, sums: np.ndarray) -> Stretch:
-        """Returns the stretch between two places of the order.
+        """Returns the stretch from one place of the order up to another.
 
-        Arguments:
-            start: The first place in it.
-            stop: The first place after it.
-            sums: (n + 1,) whole rows before each place.
+        `sums` (n + 1,) are the whole rows before each place.
         """
         size = stop - start
         before, after = max(0, start - size), min(len(self), stop + size)

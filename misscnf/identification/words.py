@@ -25,21 +25,8 @@ from misscnf.identification.regions import Condition, Region
 if TYPE_CHECKING:
     from misscnf.identification.report import Report
 
-__all__ = [
-    "percent",
-    "at_most",
-    "chance_of",
-    "listed",
-    "edges",
-    "where",
-    "region_sentence",
-    "uncovered_sentence",
-    "covered_sentence",
-    "loss_sentence",
-    "contradiction_sentence",
-    "tidy",
-    "write_summary",
-]
+__all__ = ["percent", "listed", "edges", "where", "region_sentence", "uncovered_sentence"]
+__all__ += ["covered_sentence", "loss_sentence", "contradiction_sentence", "write_summary"]
 
 
 def percent(share: float) -> str:
@@ -52,12 +39,12 @@ def percent(share: float) -> str:
     return f"{value:.1f} %".replace(".0 %", " %") if value < 10.0 else f"{value:.0f} %"
 
 
-def at_most(share: float) -> str:
+def _at_most(share: float) -> str:
     """Returns an upper bound as a percentage, rounded up."""
     return f"{math.ceil(1000.0 * share - 1e-9) / 10.0:g} %"
 
 
-def chance_of(p_value: float) -> str:
+def _chance_of(p_value: float) -> str:
     """Returns a p-value with its sign, such as "= 0.03" or "below 1e-12"."""
     return f"= {p_value:.2g}" if p_value >= 1e-12 else "below 1e-12"
 
@@ -68,7 +55,7 @@ def listed(names: Sequence[object], most: int = 8) -> str:
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
-def tidy(low: float, high: float, slack: float = 0.0) -> float:
+def _tidy(low: float, high: float, slack: float = 0.0) -> float:
     """Returns the number with the fewest digits between two, or a little beside them."""
     middle = 0.5 * low + 0.5 * high
     for digits in range(1, 16):
@@ -85,7 +72,7 @@ def edges(condition: Condition) -> tuple[float | None, float | None]:
     slack = 1e-3 * float(np.quantile(shown, 0.95) - np.quantile(shown, 0.05))
 
     def between(low: float | None, high: float | None) -> float | None:
-        return None if low is None or high is None else tidy(low, high, slack)
+        return None if low is None or high is None else _tidy(low, high, slack)
 
     return between(stretch.below, stretch.low), between(stretch.high, stretch.above)
 
@@ -120,15 +107,15 @@ def _label(condition: Condition, code: float | None) -> str:
     return f"{code:.12g}" if labels is None else labels[int(code)]
 
 
-def region_sentence(graph: CausalGraph, node: str, region: Region) -> str:
+def region_sentence(graph: CausalGraph, region: Region) -> str:
     """Returns a sentence on a family and a region of it."""
-    family = family_names(graph, node)
-    together = " together" if graph.parents_of(node) else ""
+    family = family_names(graph, region.node)
+    together = " together" if graph.parents_of(region.node) else ""
     counts = f"in {region.whole} of {region.rows} rows"
     if not region.conditions:
         if region.whole == 0:
             return f"{family}: no row shows {'them together' if together else 'it'}."
-        below = at_most(region.upper)
+        below = _at_most(region.upper)
         return f"{family}: almost never seen{together}, {counts}, a chance below {below}."
     if not region.flagged:
         return (
@@ -144,16 +131,16 @@ def _where_and_how_much(region: Region) -> str:
     hidden = f"; {percent(region.hidden)} of rows do not show where they are"
     return (
         f"where {where(region.conditions)} ({percent(region.share)} of rows; {region.whole} of "
-        f"{region.rows} rows, a chance below {at_most(region.upper)}, against "
+        f"{region.rows} rows, a chance below {_at_most(region.upper)}, against "
         f"{percent(region.elsewhere)} elsewhere{hidden if region.hidden > 0.0 else ''})"
     )
 
 
-def uncovered_sentence(graph: CausalGraph, node: str, regions: Sequence[Region]) -> str:
+def uncovered_sentence(graph: CausalGraph, regions: Sequence[Region]) -> str:
     """Returns what to say of a family with flagged regions."""
     first, *others = regions
     further = [f"Also {_where_and_how_much(region)}." for region in others]
-    return " ".join([region_sentence(graph, node, first), *further])
+    return " ".join([region_sentence(graph, first), *further])
 
 
 def covered_sentence(graph: CausalGraph, node: str, whole: int, rows: int) -> str:
@@ -210,11 +197,11 @@ def write_summary(report: Report) -> str:
 
 def _head(report: Report) -> str:
     complete, ours = report.usage.iloc[0], report.usage.iloc[1]
-    holes = 1.0 - int(ours["cells"]) / (report.rows * len(report.graph))
     order = "monotone" if report.monotone else "not monotone"
     count = len(report.patterns)
     return (
-        f"{report.rows} rows, {len(report.graph)} columns, {percent(holes)} holes, "
+        f"{report.rows} rows, {len(report.graph)} columns, "
+        f"{percent(report.share_missing)} holes, "
         f"{count} pattern{'s' * (count != 1)} ({order})\n"
         f"Complete rows: {complete['rows']} ({percent(complete['row share'])}), with "
         f"{percent(complete['cell share'])} of what was seen; misscnf uses {ours['rows']} rows "
@@ -223,11 +210,10 @@ def _head(report: Report) -> str:
 
 
 def _families(report: Report) -> str:
-    covered = report.nodes["status"] == "covered"
-    against = [f"  ✗ {sentence}" for sentence in report.nodes.loc[~covered, "sentence"]]
-    lines = [_verdict(report), *_cut(against, report)]
-    if covered.any():
-        names = listed(report.graph.in_blocks(report.nodes.loc[covered, "node"]))
+    flagged = report.nodes[report.nodes["status"] != "covered"]
+    lines = [_verdict(report), *_cut([f"  ✗ {told}" for told in flagged["sentence"]], report)]
+    if report.covered:
+        names = listed(report.graph.in_blocks(report.covered))
         lines.append(f"  ✓ seen whole, with no region without them found: {names}")
     if report.needed and report.rows < report.rows_to_tell:
         lines.append(
@@ -320,7 +306,7 @@ def _little(report: Report) -> str:
     rest = "" if test.converged else " (its moments had not come to rest)"
     return (
         f"Little's test of loss completely at random: χ²({test.degrees}) = {test.statistic:.1f}, "
-        f"p {chance_of(test.p_value)} ({test.patterns} patterns{part}){rest}."
+        f"p {_chance_of(test.p_value)} ({test.patterns} patterns{part}){rest}."
     )
 
 

@@ -20,12 +20,21 @@ from torch.nn import functional
 from misscnf.mechanisms.curve import Curve
 from misscnf.mechanisms.encoding import Encoding, Parents, read_parents
 
-__all__ = ["Conditioner", "ACTIVATIONS"]
+__all__ = ["Conditioner", "ACTIVATIONS", "soft_bound"]
 
 ACTIVATIONS = {"relu": functional.relu, "silu": functional.silu}
 
 ROWS_AT_ONCE = 4096
 """Without gradients, long inputs go through a network in pieces that stay in the cache."""
+
+
+LOG_SCALE_BOUND = 7.0
+"""A network's log-scale stays within ±7, so that far from the data a scale is neither 0 nor ∞."""
+
+
+def soft_bound(s: Tensor, bound: float) -> Tensor:
+    """Squashes s into (−bound, bound) with slope one at zero."""
+    return s / (1.0 + s.abs() / bound)
 
 
 class Conditioner(nn.Module):
@@ -35,7 +44,7 @@ class Conditioner(nn.Module):
         parents: The domains of the p parents, or their number. With none, the parameters are
             constants.
         outputs: The number of parameters.
-        hidden: Widths of the hidden layers; none makes the map linear.
+        hidden: Widths of the hidden layers; () makes the map linear, None constant.
         activation: A name in `ACTIVATIONS`.
         skip: Whether the linear part stands beside the network.
         curve: Centres, products and basis functions of a curve beside the line; None for none.
@@ -45,16 +54,17 @@ class Conditioner(nn.Module):
         self,
         parents: Parents,
         outputs: int,
-        hidden: Sequence[int] = (),
+        hidden: Sequence[int] | None = (),
         *,
         activation: str = "silu",
         skip: bool = True,
         curve: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
-        self.encoding = Encoding(read_parents(parents))
+        self.encoding = Encoding(() if hidden is None else read_parents(parents))
         features = self.features = self.encoding.features
-        self.hidden = tuple(hidden) if features else ()
+        self.constant = not features
+        self.hidden = tuple(hidden or ()) if features else ()
         self.activation = ACTIVATIONS[activation]
         self.bias = nn.Parameter(torch.zeros(outputs))
         line = torch.zeros(outputs, features)
@@ -132,9 +142,14 @@ class Conditioner(nn.Module):
                     uniform = torch.rand(parameter.shape, generator=generator, dtype=torch.float32)
                     parameter.copy_((2.0 * uniform - 1.0) * bound)
 
+    def bounded(self, parents: Tensor) -> Tensor:
+        """Returns the parameters as log-scales: a constant as it is, others within ±7."""
+        out: Tensor = self(parents)
+        return out if self.constant else soft_bound(out, LOG_SCALE_BOUND)
+
     def forward(self, parents: Tensor) -> Tensor:
-        """Returns the parameters, (outputs,) for a root and (..., outputs) otherwise."""
-        if self.features == 0:
+        """Returns the parameters, (outputs,) for constants and (..., outputs) otherwise."""
+        if self.constant:
             return self.bias
         features = self.encoding(parents)
         if self.is_line:

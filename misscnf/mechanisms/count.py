@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ from misscnf.data import domains
 from misscnf.data.domains import Domain
 from misscnf.mechanisms.base import Growth, Mechanism, Shape
 from misscnf.mechanisms.conditioner import Conditioner
-from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
+from misscnf.mechanisms.encoding import Parents, read_parents
 from misscnf.mechanisms.steps import interior_uniform, noise_between
 
 __all__ = ["InverseCount", "Count"]
@@ -35,7 +35,6 @@ class InverseCount(Mechanism):
 
     @property
     def domain(self) -> Domain:
-        """The numbers 0, 1, 2 and so on."""
         return domains.Count()
 
     @abstractmethod
@@ -187,19 +186,17 @@ class Count(InverseCount, name="count", serves=("count",)):
         activation: str = "silu",
     ) -> None:
         super().__init__()
-        self.parents = read_parents(parents)
-        self.activation = activation
+        self.parents, self.activation = read_parents(parents), activation
         self.location = Conditioner(self.parents, 1, hidden, activation=activation)
+        self.hidden, self.dispersed = self.location.hidden, dispersed
         self.dispersion = nn.Parameter(torch.zeros(())) if dispersed else None
         """log of the dispersion above its least value"""
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
-        """Makes one for a column of counts."""
         return cls(parents, shape.hidden, activation=shape.activation)
 
     def log_mean(self, parents: Tensor) -> Tensor:
-        """Returns the line or the network."""
         log_mean = self.location(parents)[..., 0]
         if not self.location.hidden:
             return log_mean.clamp(max=self.line_end)
@@ -215,7 +212,6 @@ class Count(InverseCount, name="count", serves=("count",)):
         return torch.logaddexp(self.dispersion, least)
 
     def start(self, domain: Domain) -> None:
-        """Starts at the mean of the column."""
         assert isinstance(domain, domains.Count)
         with torch.no_grad():
             self.location.bias.fill_(math.log(max(domain.location, 0.1)))
@@ -223,12 +219,3 @@ class Count(InverseCount, name="count", serves=("count",)):
     def boundary_parameters(self) -> tuple[str, ...]:
         """Returns the dispersion: where rows show none, it goes to zero without an end."""
         return ("dispersion",) if self.dispersion is not None else ()
-
-    def spec(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {
-            "parents": write_parents(self.parents),
-            "hidden": list(self.location.hidden),
-            "dispersed": self.dispersion is not None,
-            "activation": self.activation,
-        }

@@ -92,7 +92,7 @@ class Question:
         few = there < self.fewest and words is not None
         notes = (f"only {there} {who} are in the group ({words}).",) if few else ()
         both = (first, second)
-        return contrast(column, do, versus or {}, both, units, self.event, notes, words)
+        return contrast(column, do, versus or {}, both, self.event, notes, words, units)
 
     def curve(
         self, model: StructuralModel, units: Units, doses: Sequence[Do], versus: Do | None

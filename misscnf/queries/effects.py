@@ -29,6 +29,7 @@ from scipy.stats import t as student
 
 from misscnf.data.cells import Label
 from misscnf.data.codecs import Column, Levels
+from misscnf.display.notebook import card
 from misscnf.errors import InputError
 from misscnf.queries.interventions import written
 from misscnf.queries.units import Units
@@ -119,9 +120,24 @@ class Effect:
         return f"{number:.4g} ({100 * self.level:g} % interval {ends})"
 
     def _repr_html_(self) -> str:
-        from misscnf.display.notebook import effect_html
-
-        return effect_html(self, self.title)
+        of = "" if self.event is None else f" of {self.event!r}"
+        arm = "mean" if self.measure == "mean difference" else "risk"
+        facts = {
+            self.measure + of: (self.estimate, self.interval, self.standard_error),
+            "risk ratio": (self.risk_ratio, self.risk_ratio_interval, self.risk_ratio_error),
+            "odds ratio": (self.odds_ratio, self.odds_ratio_interval, self.odds_ratio_error),
+        }
+        told: dict[str, object] = {
+            name: f"{self._shown(number, ends)} (Monte-Carlo error {error:.2g})"
+            for name, (number, ends, error) in facts.items()
+            if number is not None
+        }
+        told |= {f"{arm} under do": self.mean, f"{arm} under versus": self.mean_versus}
+        told |= {"draws": self.draws, "replicates": self.replicates}
+        levels = self.probabilities
+        tables = {} if levels is None else {"probability of each level": levels}
+        told = {name: value for name, value in told.items() if value is not None}
+        return card(self.title, told, tables, self.notes)
 
 
 def contrast(
@@ -129,16 +145,17 @@ def contrast(
     do: Mapping[str, Any],
     versus: Mapping[str, Any],
     arms: Arms,
-    units: Units,
     event: object = None,
     notes: tuple[str, ...] = (),
     group: str | None = None,
+    units: Units | None = None,
 ) -> Effect:
     """Compares an outcome, (n,) in the model's values, of units in two arms.
 
     The risk of the event is compared where the outcome has levels, a binary column's higher one by
-    default. Notes and the group are passed on to the answer.
+    default. Notes and the group are passed on to the answer. Units are by default all alike.
     """
+    units = units or Units.alike(len(arms[0]))
     common: dict[str, Any] = {
         "outcome": column.name,
         "do": dict(do),

@@ -48,6 +48,11 @@ class Units:
     """(n,) the draw that each belongs to, where rows are completed several times"""
     draws: int = 1
 
+    @staticmethod
+    def alike(count: int) -> Units:
+        """Returns so many independent draws of which nothing else is known."""
+        return Units(torch.empty(count, 0), torch.empty(count, 0))
+
     def __len__(self) -> int:
         return len(self.natural)
 

@@ -20,7 +20,7 @@ from misscnf.options import flatten
 from misscnf.report.settings import ReportSettings
 from misscnf.report.words import plural
 
-__all__ = ["changes", "kinds", "settings", "versions", "recipe"]
+__all__ = ["changes", "settings", "versions", "recipe"]
 
 
 def changes(model: MissCNF, table: IncompleteTable) -> list[str]:
@@ -44,12 +44,6 @@ def changes(model: MissCNF, table: IncompleteTable) -> list[str]:
             lines.append(f"{cells} and became {'a hole' if lost == 1 else 'holes'}.")
     offers = model.kinds_[model.kinds_["offer"] != ""]
     return lines + [f"{line.column}: {line.offer}" for line in offers.itertuples()]
-
-
-def kinds(model: MissCNF) -> list[list[str]]:
-    """Returns a line a column: its name, kind, levels, holes and why it is of that kind."""
-    table = model.kinds_[["column", "kind", "levels", "holes", "why"]]
-    return [[str(cell) for cell in line] for line in table.itertuples(index=False)]
 
 
 def settings(model: MissCNF, page: ReportSettings) -> list[tuple[str, str]]:

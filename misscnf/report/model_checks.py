@@ -30,7 +30,8 @@ from misscnf.inference.elimination import Plan
 from misscnf.inference.posterior import draw_completions
 from misscnf.report.settings import FitChecks
 
-__all__ = ["NoiseCheck", "noise_checks", "Overimputation", "overimpute", "Integrals", "integrals"]
+__all__ = ["ModelChecks", "check_fit", "NoiseCheck", "noise_checks"]
+__all__ += ["Overimputation", "overimpute", "Integrals", "integrals"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +226,21 @@ def integrals(model: MissCNF, table: IncompleteTable, rules: FitChecks, seed: in
         largest_error=float(errors[possible].max(initial=0)),
         score=float(log_prob[possible].mean()) if possible.any() else float("nan"),
     )
+
+
+@dataclass(frozen=True)
+class ModelChecks:
+    """All three."""
+
+    noise: list[NoiseCheck]
+    ranks: Overimputation | None
+    integrals: Integrals
+
+
+def check_fit(model: MissCNF, table: IncompleteTable, rules: FitChecks, seed: int) -> ModelChecks:
+    """Checks a fitted model by the rows of a table."""
+    given = model, table, rules, seed
+    return ModelChecks(noise_checks(*given), overimpute(*given), integrals(*given))
 
 
 def normal_places(count: int) -> np.ndarray:

@@ -20,29 +20,24 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from misscnf.display.style import STYLE
 from misscnf.identification import Report
-from misscnf.identification.pictures import Curve, short
+from misscnf.identification.pictures import (
+    Curve,
+    draw_coverage,
+    draw_patterns,
+    short,
+    shown_patterns,
+)
 from misscnf.queries.effects import Effect
 from misscnf.report.effects import Line
 from misscnf.report.model_checks import NoiseCheck, Overimputation, normal_places
 from misscnf.report.settings import Limits
 from misscnf.report.words import estimate_and_interval, signed, spread_of, whole
 
-__all__ = [
-    "Image",
-    "new_figure",
-    "image",
-    "draw_forest",
-    "draw_curve",
-    "draw_patterns",
-    "draw_coverage",
-    "draw_training",
-    "draw_noise",
-    "draw_ranks",
-]
+__all__ = ["Image", "new_figure", "image", "draw_forest", "draw_curve", "draw_holes"]
+__all__ += ["draw_family", "draw_training", "draw_noise", "draw_ranks"]
 
 
 @dataclass(frozen=True)
@@ -195,63 +190,33 @@ def draw_curve(
         return image(figure, alt)
 
 
-def draw_patterns(report: Report, limits: Limits) -> Image:
+def draw_holes(report: Report, limits: Limits) -> Image:
     """Draws which columns are seen together, a line a pattern, the most frequent first."""
-    names = list(report.graph.nodes)
-    shown = report.patterns[names].to_numpy(dtype=bool)
-    few = len(names) <= limits.most_columns
-    used = np.flatnonzero(few | ~shown.all(0))[: limits.most_columns]
-    shown = shown[: limits.most_patterns, used]
-    counts = report.patterns["row count"].to_numpy()[: limits.most_patterns]
-    first = [names[j] for j in used[~shown[0]]]
+    patterns = shown_patterns(report, limits.most_patterns, limits.most_columns)
+    first = patterns.columns[~patterns.iloc[0]]
     alt = (
-        f"Patterns of holes in {len(report.patterns)} lines. The most frequent has {counts[0]} "
-        f"rows and {'lacks ' + ', '.join(first) if first else 'no hole'}."
+        f"Patterns of holes in {len(report.patterns)} lines. The most frequent has "
+        f"{patterns.index[0]} rows and {'lacks ' + ', '.join(first) if len(first) else 'no hole'}."
     )
-    upright = len(used) > 4
-    with new_figure(STYLE.wide, (0.95 if upright else 0.4) + 0.2 * len(counts)) as figure:
-        ax = figure.subplots()
-        for (y, x), there in np.ndenumerate(shown):
-            if there:
-                corner, seen = (x + 0.03, y + 0.08), STYLE.middle_blue
-                ax.add_patch(Rectangle(corner, 0.94, 0.84, facecolor=seen, linewidth=0))
-            else:
-                ax.plot(x + 0.5, y + 0.5, marker="x", color=STYLE.orange, markersize=4.5)
-        ax.set_xlim(0, len(used))
-        ax.set_ylim(len(counts), 0)
-        ax.xaxis.tick_top()
-        letters, places = [short(names[j], 14) for j in used], np.arange(len(used)) + 0.5
-        size, turn = min(8.5, 190.0 / len(used)), 90 if upright else 0
-        ax.set_xticks(places, letters, rotation=turn, fontsize=size)
-        ax.set_yticks(np.arange(len(counts)) + 0.5, [f"{whole(int(n))} rows" for n in counts])
-        ax.tick_params(length=0)
-        ax.spines[:].set_visible(False)
+    letters = 0.95 if patterns.shape[1] > 4 else 0.4  # upright above four columns
+    with new_figure(STYLE.wide, letters + 0.2 * len(patterns)) as figure:
+        labels = [f"{whole(int(n))} rows" for n in patterns.index]
+        draw_patterns(figure.subplots(), patterns, labels)
         return image(figure, alt)
 
 
-def draw_coverage(curve: Curve) -> Image:
+def draw_family(curve: Curve) -> Image:
     """Draws how often a family is seen whole along a column, with its region shaded."""
     inside = f" where {curve.within}" if curve.within else ""
     alt = (
         f"Share of rows that show {curve.node} with its parents along {curve.column}{inside}: "
         f"from {curve.chances.min():.0%} to {curve.chances.max():.0%}."
     )
-    colour = STYLE.orange if curve.flagged else STYLE.blue
     with new_figure(STYLE.small, 1.65) as figure:
         ax = figure.subplots()
-        margin = 0.4 if curve.labels is not None else 0.0
-        for low, high in curve.shaded:
-            ax.axvspan(low - margin, high + margin, color=STYLE.pale_orange, linewidth=0)
-        if curve.labels is None:
-            ax.plot(curve.places, curve.chances, color=colour)
-        else:
-            ax.bar(curve.places, curve.chances, color=colour, width=0.6)
-            ax.set_xticks(curve.places, [short(name, 7) for name in curve.labels])
-        ax.set_ylim(-0.03, 1.03)
-        ax.set_yticks([0.0, 0.5, 1.0], ["0 %", "50 %", "100 %"])
+        draw_coverage(ax, curve)
         ax.set_xlabel(short(curve.column, 22))
         ax.set_title(f"{short(curve.node, 14)} seen whole")
-        ax.grid(axis="y")
         return image(figure, alt)
 
 

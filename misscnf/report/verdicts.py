@@ -14,12 +14,13 @@ from misscnf.estimators.misscnf import MissCNF
 from misscnf.identification.words import listed, percent
 from misscnf.queries.effects import Effect
 from misscnf.queries.support import FittedReport
-from misscnf.report.model_checks import Integrals, NoiseCheck, Overimputation
-from misscnf.report.words import minus, plural, significant
+from misscnf.report.model_checks import Integrals, ModelChecks, NoiseCheck, Overimputation
+from misscnf.report.words import chance, minus, plural, significant
 
 __all__ = [
     "Verdict",
     "verdicts",
+    "finding",
     "held_out_sentence",
     "integral_sentence",
     "noise_sentence",
@@ -45,9 +46,7 @@ def verdicts(
     model: MissCNF,
     answer: Effect | None,
     fitted: FittedReport,
-    noise: Sequence[NoiseCheck],
-    ranks: Overimputation | None,
-    exactness: Integrals,
+    checks: ModelChecks,
 ) -> list[Verdict]:
     """Returns what speaks for and against the answer."""
     graph = (
@@ -60,11 +59,12 @@ def verdicts(
         lines += [Verdict("careful", "Range", note, "positivity") for note in notes]
         lines.append(_support(fitted))
     lines.append(_against_graph(fitted))
+    noise, ranks, integrals = checks.noise, checks.ranks, checks.integrals
     fits = all(check.ok for check in noise) and (ranks is None or ranks.ok)
     both = f"{noise_sentence(noise)} {rank_sentence(ranks)}"
     lines.append(Verdict("fine" if fits else "careful", "Model fit", both, "checks"))
-    sharp: State = "fine" if exactness.ok else "careful"
-    lines.append(Verdict(sharp, "Integrals", integral_sentence(exactness), "checks"))
+    sharp: State = "fine" if integrals.ok else "careful"
+    lines.append(Verdict(sharp, "Integrals", integral_sentence(integrals), "checks"))
     lines.append(Verdict("fine", "Shape of the model", held_out_sentence(model), "fit"))
     return sorted(lines, key=lambda line: ("careful", "open", "fine").index(line.state))
 
@@ -127,6 +127,13 @@ def noise_sentence(noise: Sequence[NoiseCheck]) -> str:
     if not bad:
         return "What the model leaves unexplained looks as it should for every column."
     return f"What the model leaves unexplained does not look as it should for {listed(bad)}."
+
+
+def finding(check: NoiseCheck) -> str:
+    """Returns what the noise of one node says."""
+    tests = (check.p_value, "not normal"), (check.parent_p_value, f"goes with {check.parent}")
+    parts = [f"{found} (p {chance(p)})" for p, found in tests if p < check.level]
+    return "; ".join(parts) or "nothing found"
 
 
 def rank_sentence(ranks: Overimputation | None) -> str:

@@ -31,6 +31,7 @@ __all__ = [
     "minus",
     "points",
     "plural",
+    "chance",
     "Answer",
     "tell",
     "estimate_and_interval",
@@ -106,6 +107,11 @@ def label(value: object) -> str:
 def plural(count: int, one: str, many: str = "") -> str:
     """Returns a count with its noun, such as "3 rows"."""
     return f"{whole(count)} {one if count == 1 else many or one + 's'}"
+
+
+def chance(p_value: float) -> str:
+    """Returns a p-value with its sign, such as "= 0.0312"."""
+    return "below 0.0001" if p_value < 1e-4 else f"= {p_value:.4f}"
 
 
 @dataclass(frozen=True)

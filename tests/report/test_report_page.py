@@ -14,10 +14,11 @@ from small_tables import EVIL, MONEY
 
 import misscnf
 import misscnf.data.table as table_home
-from misscnf import InputError, MissCNF
+from misscnf import InputError, MissCNF, check
 from misscnf.report import write_report
 from misscnf.report.effects import Question, forest_lines, open_question
-from misscnf.report.settings import EffectRules
+from misscnf.report.pictures import draw_holes
+from misscnf.report.settings import EffectRules, Limits
 
 SECTIONS = [
     "trust",
@@ -339,3 +340,9 @@ def test_settings_of_the_page_are_changed_by_name_and_told(mixed, tmp_path):
         assert f'<th scope="row">report.{name}</th><td>{value}</td>' in text
     with pytest.raises(InputError, match=r"no setting 'noise_row'.*checks\.noise_rows"):
         write_report(model, df, path, settings={"noise_row": 3})
+
+
+def test_a_wide_table_without_holes_is_drawn():
+    names = [f"x{i}" for i in range(35)]
+    report = check(pd.DataFrame(np.eye(40, 35), columns=names), "; ".join(names))
+    assert draw_holes(report, Limits()).alt.endswith("40 rows and no hole.")

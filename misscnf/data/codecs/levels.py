@@ -71,7 +71,6 @@ class Levels(Column, kinds=("binary", "ordinal", "categorical")):
 
     @property
     def domain(self) -> Domain:
-        """A code."""
         if self.kind == "categorical":
             return domains.Categorical(len(self.levels))
         if self.kind == "binary":
@@ -80,12 +79,10 @@ class Levels(Column, kinds=("binary", "ordinal", "categorical")):
 
     @property
     def shown_kind(self) -> str:
-        """The kind."""
         return self.kind
 
     @property
     def request(self) -> dict[str, Any]:
-        """The kind, with its levels."""
         return {"kind": self.kind, "levels": list(self.levels)}
 
     @property
@@ -98,11 +95,9 @@ class Levels(Column, kinds=("binary", "ordinal", "categorical")):
 
     @property
     def expected(self) -> str:
-        """What a cell must be."""
         return f"one of the levels {listed(self.levels, most=20)}"
 
     def read(self, cells: pd.Series, *, unseen: str = "error") -> np.ndarray:
-        """Reads cells as codes (N,), NaN in the holes."""
         codes = self._codes(cells)
         unknown = codes < 0
         if unknown.any():
@@ -118,7 +113,6 @@ class Levels(Column, kinds=("binary", "ordinal", "categorical")):
         return np.where(unknown, np.nan, codes)
 
     def parse(self, cells: pd.Series) -> np.ndarray:
-        """Reads what people write in a question, NaN where it is no level."""
         codes = self._codes(cells)
         return np.where(codes < 0, np.nan, codes)
 
@@ -154,5 +148,4 @@ class Levels(Column, kinds=("binary", "ordinal", "categorical")):
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Self:
-        """The inverse of `to_dict`."""
         return super().from_dict({**entry, "levels": tuple(entry["levels"])})
