@@ -39,12 +39,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import yaml
+from pandas.api.types import is_integer_dtype
 
 from misscnf.data.cells import (
     Label,
     distinct_labels,
     is_text,
-    is_whole,
     listed,
     mostly_numbers_as_text,
     observed_cells,
@@ -313,7 +313,7 @@ def choose_column(
         refuse_constant(name, np.array([]))
     choice = _infer(cells, name, rules) if request is None else _as_asked(cells, name, request)
     column = choice.column
-    if isinstance(column, Continuous) and is_whole(column.dtype):
+    if isinstance(column, Continuous) and is_integer_dtype(column.dtype):
         logger.info("Column %r: what is drawn is rounded to fit its dtype %s.", name, column.dtype)
     note = Note(choice.why, choice.offer, int(cells.isna().sum()))
     if isinstance(column, Levels):

@@ -28,10 +28,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from misscnf.data.cells import OBJECT, listed, row_label
+from misscnf.data.cells import listed, row_label
 from misscnf.data.codecs import CODECS, Column
 from misscnf.data.column_names import locate_columns
 from misscnf.data.domains import Domain
+from misscnf.data.dtypes import OBJECT
 from misscnf.data.files import read_table
 from misscnf.data.kinds import KindRules, Kinds, Note, choose_columns, table_of_kinds
 from misscnf.errors import InputError

@@ -159,7 +159,7 @@ class StructuralModel(nn.Module):
             else:
                 x = self._natural(i, columns, noise)
             columns[i] = x if where is None else torch.where(where[..., i], x, columns[i])
-        return torch.stack(columns, dim=-1)
+        return torch.stack(columns).movedim(0, -1)  # column by column in memory, as it is read
 
     def _natural(self, i: int, columns: list[Tensor], noise: Tensor) -> Tensor:
         """Returns what the mechanism makes of the noise and of the parents as they are, (...)."""

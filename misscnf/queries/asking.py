@@ -42,23 +42,32 @@ __all__ = ["EffectMixin", "Asked", "Cache", "check_count"]
 
 logger = logging.getLogger("misscnf")
 
+KEPT_OF_REPLICATES = 2**25
+"""Numbers of units that all replicates keep together, 256 MB: sweeping them again takes seconds at
+the most, and those of a hundred wide models would fill a gigabyte."""
+
 
 @dataclass
 class Asked:
     """A model that questions are put to, with the units of the last one."""
 
     model: StructuralModel
+    most_kept: int | None = None
+    """Numbers of units that are kept; None for any."""
     _key: tuple[int, int] | None = None
     _natural: Tensor | None = None
 
     def natural(self, noise: Tensor, seed: int) -> Tensor:
         """Returns what units, with noise (n, noise_width) by this seed, are without intervention.
 
-        It is kept, since every question asks for it.
+        It is kept, since every question asks for it, unless it is too large.
         """
-        if self._natural is None or self._key != (seed, len(noise)):
-            self._key, self._natural = (seed, len(noise)), self.model.generate(noise)
-        return self._natural
+        if self._natural is not None and self._key == (seed, len(noise)):
+            return self._natural
+        found = self.model.generate(noise)
+        if self.most_kept is None or found.numel() <= self.most_kept:
+            self._key, self._natural = (seed, len(noise)), found
+        return found
 
 
 @dataclass
@@ -263,7 +272,7 @@ class EffectMixin:
                     count=count,
                     watch=watch,
                 )
-            kept[key] = [Asked(model) for model in models]
+            kept[key] = [Asked(model, KEPT_OF_REPLICATES // len(models)) for model in models]
         return kept[key]
 
     def _table_of_fit(self, data: Table | None) -> IncompleteTable:

@@ -34,7 +34,7 @@ from misscnf.queries.effects import Effect
 from misscnf.report.effects import Line
 from misscnf.report.model_checks import NoiseCheck, Overimputation, normal_places
 from misscnf.report.settings import Limits
-from misscnf.report.words import estimate_and_interval, signed, spread_of, whole
+from misscnf.report.words import Answer, signed, whole
 
 __all__ = ["Image", "new_figure", "image", "draw_forest", "draw_curve", "draw_holes"]
 __all__ += ["draw_family", "draw_training", "draw_noise", "draw_ranks"]
@@ -77,7 +77,8 @@ def draw_forest(lines: Sequence[Line], unit: str) -> Image:
     """Draws effects with their intervals, one below the other."""
     places, headings = _places(lines)
     rows = places[-1] + 1
-    numbers = [_told(line.answer, spread_of(lines[0].answer)) for line in lines]
+    spread = Answer(lines[0].answer).spread
+    numbers = [_told(line.answer, spread) for line in lines]
     told = [f"{line.heading} {line.label}: {n}" for line, n in zip(lines, numbers, strict=True)]
     alt = f"Forest plot, {unit}. {'; '.join(told)}."
     with new_figure(STYLE.wide, 0.75 + 0.235 * rows) as figure:
@@ -94,7 +95,7 @@ def draw_forest(lines: Sequence[Line], unit: str) -> Image:
 
 
 def _told(answer: Effect, spread: float) -> str:
-    estimate, ends = estimate_and_interval(answer, spread)
+    estimate, ends = Answer(answer).numbers(spread)
     return f"{signed(estimate)} ({ends})" if ends else signed(estimate)
 
 

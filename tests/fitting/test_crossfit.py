@@ -122,11 +122,11 @@ def test_a_higher_bar_keeps_fewer_nodes(crossed):
 
 @pytest.mark.slow
 def test_lines_stay_lines():
-    """Eight linear tables of 400 rows, three candidates each: at 1.5 standard errors a false
-    network has a chance of at most 6.7 % a node and a false curve too, so ten or more of 24 nodes
-    one of 1e-3."""
+    """Four linear tables of 400 rows, three candidates each: at 1.5 standard errors a false
+    network has a chance of at most 6.7 % a node and a false curve too, so seven or more of 12
+    nodes one of 1e-3."""
     found = 0
-    for seed in range(8):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         a = rng.normal(size=400)
         b = a + rng.normal(size=400)
@@ -134,11 +134,13 @@ def test_lines_stay_lines():
         df["d"] = df.c + rng.normal(size=400)
         df.loc[rng.random(400) < 0.3, "b"] = np.nan
         graph = "a -> b; a -> c; b -> c; c -> d"
-        fitted = MissCNF(graph, settings={"epochs": 6}, progress=False).fit(df)
+        fitted = MissCNF(graph, settings={"epochs": 6, "selection.folds": 3}, progress=False).fit(
+            df
+        )
         bent = sum(not mechanism.mean.is_line for mechanism in fitted.model_.mechanisms)
         assert (fitted.chosen_ == "linear") == (bent == 0)
         found += bent
-    assert found < 10
+    assert found < 7
 
 
 @pytest.mark.slow
@@ -151,7 +153,8 @@ def test_long_tables_are_judged_by_some_of_their_rows():
     some, observed = found.take(torch.arange(100))
     assert some.shape == observed.shape == (100, 3)
     assert len(some[:, 0].unique()) == 100
-    settings = {"epochs": 8, "selection.most_rows": 100}
+    settings = {"epochs": 2, "selection.most_rows": 100, "selection.curves": False}
+    settings |= {"selection.noise": False, "selection.steps": 40}
     fitted = MissCNF(GRAPH, settings=settings, progress=False).fit(table())
     assert set(fitted.comparison_["nodes"]) == {"b", "c", "d"}
 

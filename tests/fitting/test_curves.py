@@ -1,5 +1,8 @@
 """Line, curve or network: who gets what, and that curves are fitted, saved and replicated."""
 
+import json
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -149,8 +152,12 @@ def test_a_curve_settles_on_what_rows_show_and_is_saved(model, tmp_path):
 QUICK = preset_settings(
     "auto",
     {
-        "epochs": 10,
-        "selection.folds": 3,
+        "epochs": 4,
+        "training.scale_share": 0.5,
+        "selection.folds": 2,
+        "selection.steps": 120,
+        "selection.noise_steps": 60,
+        "curves.evidence_steps": 20,
         "solving.completions": 8,
         "solving.most_rounds": 3,
         "solving.shared_rounds": 1,
@@ -160,31 +167,44 @@ QUICK = preset_settings(
 """Every stage of a fit, with less work in each."""
 
 
+def whole_and_resumed(df, folder, stage, stops):
+    """Fits a table, and goes on from what the disk holds when a stage stops."""
+    values, observed = pair(df.mask(np.random.default_rng(1).random(df.shape) < 0.2))
+    last = len(df) - 200
+    parts = [MemoryRows(values[part], observed[part]) for part in (slice(last), slice(last, None))]
+
+    def look(record, epochs):
+        if stops(record) and not (folder / "stopped").exists():
+            shutil.copytree(folder / "whole", folder / "stopped")
+
+    whole = fit_model(STRUCTURE, *parts, QUICK, checkpoint=folder / "whole", watch=look)
+    done = [epochs_done(folder / name / stage) for name in ("stopped", "whole")]
+    assert 0 < done[0] < done[1], "it stops in the middle"
+    return whole, fit_model(STRUCTURE, *parts, QUICK, checkpoint=folder / "stopped")
+
+
+def epochs_done(folder):
+    return json.loads((folder / "state.json").read_text())["state"]["loop"]["epoch"]
+
+
+def assert_same_fit(whole, resumed):
+    assert len(resumed.history) == len(whole.history)
+    for name, tensor in whole.model.state_dict().items():
+        assert torch.equal(tensor, resumed.model.state_dict()[name]), name
+
+
 @pytest.mark.slow
 def test_an_interrupted_fit_of_a_curve_and_a_network_ends_in_the_same_bits(tmp_path, monkeypatch):
     """Choice and curve are found again, training goes on, lines and curve are solved for."""
     monkeypatch.setattr(loop_home, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-    df = table(1500)
+    df = table(800)
     df["c"] = 3 * np.tanh(8 * (df["b"] - 1)) + df["c"] - df["b"]
-    values, observed = pair(df.mask(np.random.default_rng(1).random(df.shape) < 0.2))
-    parts = [MemoryRows(values[part], observed[part]) for part in (slice(1300), slice(1300, None))]
-
-    def fitted(**options):
-        return fit_model(STRUCTURE, *parts, QUICK, **options)
-
-    def stop(record, epochs):
-        if record.epoch == 4 and record.stage is None:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fitted(checkpoint=tmp_path, watch=stop)
-    assert (tmp_path / "network" / "state.json").exists()
-    whole, resumed = fitted(), fitted(checkpoint=tmp_path)
-    assert whole.forms[1].curve
-    assert whole.forms[2].mean
-    assert len(resumed.history) == len(whole.history)
-    for name, tensor in whole.model.state_dict().items():
-        assert torch.equal(tensor, resumed.model.state_dict()[name]), name
+    fits = whole_and_resumed(
+        df, tmp_path, "network", lambda record: record.epoch == 3 and record.stage is None
+    )
+    assert fits[0].forms[1].curve
+    assert fits[0].forms[2].mean
+    assert_same_fit(*fits)
 
 
 @pytest.mark.slow
@@ -194,24 +214,12 @@ def test_an_interrupted_scale_beside_a_curve_ends_in_the_same_bits(tmp_path, mon
     df = table(1500)
     noise = df["b"] - df["a"] ** 2
     df[["b", "c"]] = df[["b", "c"]].add(noise * (np.exp(df["a"]) - 1), axis=0)
-    values, observed = pair(df.mask(np.random.default_rng(1).random(df.shape) < 0.2))
-    parts = [MemoryRows(values[part], observed[part]) for part in (slice(1300), slice(1300, None))]
-
-    def fitted(**options):
-        return fit_model(STRUCTURE, *parts, SETTINGS, **options)
-
-    def stop(epoch, epochs):
-        if (tmp_path / "scale").exists():
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fitted(checkpoint=tmp_path, watch=stop)
-    whole, resumed = fitted(), fitted(checkpoint=tmp_path)
-    assert whole.forms[1].curve
-    assert whole.forms[1].scale
-    assert len(resumed.history) == len(whole.history) == 1 + 5 + 3  # settled, noise, scale
-    for name, tensor in whole.model.state_dict().items():
-        assert torch.equal(tensor, resumed.model.state_dict()[name]), name
+    scale = tmp_path / "whole" / "scale"
+    fits = whole_and_resumed(df, tmp_path, "scale", lambda _: scale.exists())
+    assert fits[0].forms[1].curve
+    assert fits[0].forms[1].scale
+    assert len(fits[0].history) == 1 + 2 + 2  # settled, noise, scale
+    assert_same_fit(*fits)
 
 
 @pytest.mark.slow

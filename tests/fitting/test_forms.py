@@ -35,7 +35,9 @@ def table(rows=1500, seed=0):
 @pytest.fixture(scope="module")
 def model():
     kinds = "continuous"
-    return MissCNF(GRAPH, kinds=kinds, settings={"epochs": 16}, progress=False).fit(table())
+    return MissCNF(
+        GRAPH, kinds=kinds, settings={"epochs": 8, "selection.folds": 3}, progress=False
+    ).fit(table())
 
 
 @pytest.mark.parametrize(
