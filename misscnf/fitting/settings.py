@@ -125,6 +125,9 @@ class Selection:
     """Hidden widths of the networks that are compared; those that are kept may be larger."""
     scale_hidden: tuple[int, ...] = (32, 32)
     """Hidden widths of networks of the scale."""
+    arrow_penalty: float = 1.0
+    """What an arrow inside a block has to gain, in units of Schwarz's criterion; zero keeps every
+    arrow."""
 
 
 @dataclass(frozen=True)
@@ -238,6 +241,8 @@ class Replication:
     units: int = 10_000
     """Units by which a replicate answers: they are those of the fit, so that few show the
     spread."""
+    row_completions: int = 8
+    """Completions of each row by which a replicate answers, where rows are the units."""
     fewest: int = 5
     """Replicates that an interval needs."""
     fewest_in_group: int = 1000
