@@ -103,6 +103,7 @@ def test_gains_by_node_add_up_along_a_path(crossed):
     assert crossed.elpd_difference(before, before) == ElpdDifference(0.0, 0.0)
 
 
+@pytest.mark.slow
 def test_a_row_is_judged_by_the_fold_that_left_it_out(crossed):
     folds = Folds.of(600, SETTINGS.selection, seed=0)
     whole = crossed.log_prob(frozenset())
@@ -114,6 +115,7 @@ def test_a_row_is_judged_by_the_fold_that_left_it_out(crossed):
     assert (alone[~mine] == 0).all()
 
 
+@pytest.mark.slow
 def test_a_higher_bar_keeps_fewer_nodes(crossed):
     assert crossed.choose(-math.inf) == crossed.candidates
     assert crossed.choose(math.inf) == frozenset()
