@@ -14,12 +14,13 @@ from misscnf.estimators.misscnf import MissCNF
 from misscnf.identification.words import listed, percent
 from misscnf.queries.effects import Effect
 from misscnf.queries.support import FittedReport
-from misscnf.report.model_checks import Integrals, NoiseCheck, Overimputation
-from misscnf.report.words import minus, plural, significant
+from misscnf.report.model_checks import Integrals, ModelChecks, NoiseCheck, Overimputation
+from misscnf.report.words import chance, minus, plural, significant
 
 __all__ = [
     "Verdict",
     "verdicts",
+    "finding",
     "held_out_sentence",
     "integral_sentence",
     "noise_sentence",
@@ -45,9 +46,7 @@ def verdicts(
     model: MissCNF,
     answer: Effect | None,
     fitted: FittedReport,
-    noise: Sequence[NoiseCheck],
-    ranks: Overimputation | None,
-    exactness: Integrals,
+    checks: ModelChecks,
 ) -> list[Verdict]:
     """Returns what speaks for and against the answer."""
     graph = (
@@ -60,11 +59,12 @@ def verdicts(
         lines += [Verdict("careful", "Range", note, "positivity") for note in notes]
         lines.append(_support(fitted))
     lines.append(_against_graph(fitted))
+    noise, ranks, integrals = checks.noise, checks.ranks, checks.integrals
     fits = all(check.ok for check in noise) and (ranks is None or ranks.ok)
     both = f"{noise_sentence(noise)} {rank_sentence(ranks)}"
     lines.append(Verdict("fine" if fits else "careful", "Model fit", both, "checks"))
-    sharp: State = "fine" if exactness.ok else "careful"
-    lines.append(Verdict(sharp, "Integrals", integral_sentence(exactness), "checks"))
+    sharp: State = "fine" if integrals.ok else "careful"
+    lines.append(Verdict(sharp, "Integrals", integral_sentence(integrals), "checks"))
     lines.append(Verdict("fine", "Shape of the model", held_out_sentence(model), "fit"))
     return sorted(lines, key=lambda line: ("careful", "open", "fine").index(line.state))
 
@@ -129,6 +129,13 @@ def noise_sentence(noise: Sequence[NoiseCheck]) -> str:
     return f"What the model leaves unexplained does not look as it should for {listed(bad)}."
 
 
+def finding(check: NoiseCheck) -> str:
+    """Returns what the noise of one node says."""
+    tests = (check.p_value, "not normal"), (check.parent_p_value, f"goes with {check.parent}")
+    parts = [f"{found} (p {chance(p)})" for p, found in tests if p < check.level]
+    return "; ".join(parts) or "nothing found"
+
+
 def rank_sentence(ranks: Overimputation | None) -> str:
     """Returns what overimputation says."""
     if ranks is None:
@@ -169,13 +176,14 @@ def held_out_sentence(model: MissCNF) -> str:
         means = f"Curves for {listed(model.curves_)}" if model.curves_ else "Linear mechanisms"
         return f"{means}: too few rows could be held out to justify a network."
     more, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]
-    numbers = f"{minus(f'{more:.3f} ± {error:.3f}')} nats a row on rows that were left out"
+    numbers = f"{minus(f'{more:.3f} ± {error:.3f}')} nats a row"
+    compared = "on rows left out, the log predictive density of networks less that of lines"
     nonlinear = {"Curves": model.curves_, "Networks": model.networks_}
     told = [f"{what} for {listed(names)}." for what, names in nonlinear.items() if names]
     if told:
-        told.append(f"Networks gain {numbers} over lines.")
+        told.append(f"O{compared[1:]} is {numbers}.")
     else:
-        told = [f"Linear mechanisms were kept: networks gained {numbers}, which is too little."]
+        told = [f"Linear mechanisms were kept: {compared} is {numbers}, which is too little."]
     forms = model.forms_.items()
     for what, names in (
         ("Noise whose scale depends on the parents", [name for name, form in forms if form.scale]),
