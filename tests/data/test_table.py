@@ -17,20 +17,6 @@ from misscnf.errors import InputError
 HOLE = float("nan")
 
 
-@pytest.fixture
-def frame() -> pd.DataFrame:
-    """Three nodes out of order, one column outside the graph, a row of holes only."""
-    return pd.DataFrame(
-        {
-            "y": [10.0, HOLE, 30.0, 50.0],
-            "note": ["a", "b", "c", "d"],
-            "x": [0.1, HOLE, 0.3, HOLE],
-            "t": [1, HOLE, 0, 1],
-        },
-        index=pd.Index(["ann", "bob", "cleo", "dan"], name="who"),
-    )
-
-
 NODES = ("x", "t", "y")
 
 
@@ -251,18 +237,25 @@ def test_schema_survives_json(frame):
     assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
 
 
+NUMBERS = Continuous("x", Unit()).to_dict()
+
+
+def test_a_whole_schema_is_read():
+    assert Schema.from_dict({"columns": [NUMBERS]}).columns == (Continuous("x", Unit()),)
+
+
 @pytest.mark.parametrize(
     "entry",
     [
         {},
         {"columns": 3},
-        {"columns": [{"kind": "continuous", "name": "x", "location": 0.0}]},
+        {"columns": [{name: entry for name, entry in NUMBERS.items() if name != "scale"}]},
         {"columns": [{"kind": "ordinal", "name": "x"}]},
         {"columns": [{"kind": "interval", "name": "x"}]},
-        {"columns": [{"kind": "continuous", "name": "x", "location": 0, "scale": 1, "dtype": {}}]},
-        {"columns": [{"kind": "continuous", "name": "x", "location": 0.0, "scale": "wide"}]},
-        {"columns": [{"kind": "continuous", "name": "x", "location": 0.0, "scale": 0.0}]},
-        {"columns": [{"kind": "continuous", "name": "x", "location": HOLE, "scale": 1.0}]},
+        {"columns": [{**NUMBERS, "dtype": {}}]},
+        {"columns": [{**NUMBERS, "scale": "wide"}]},
+        {"columns": [{**NUMBERS, "scale": 0.0}]},
+        {"columns": [{**NUMBERS, "location": HOLE}]},
     ],
 )
 def test_broken_schema_is_refused(entry):
