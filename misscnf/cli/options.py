@@ -6,7 +6,19 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["Data", "Do", "Graph", "Json", "KindsFile", "Model", "Out", "Quiet", "Seed", "option"]
+__all__ = [
+    "Blocks",
+    "Data",
+    "Do",
+    "Graph",
+    "Json",
+    "KindsFile",
+    "Model",
+    "Out",
+    "Quiet",
+    "Seed",
+    "option",
+]
 
 
 def option(name: str, what: str, metavar: str | None = None, **rest: Any) -> Any:  # noqa: ANN401 - typer's
@@ -21,6 +33,10 @@ Data = Annotated[
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A folder that `misscnf fit` made.")]
 Graph = Annotated[
     str, option("--graph", "A file (DOT, GML, dagitty, JSON, CSV, …) or text: 'a -> b'.")
+]
+Blocks = Annotated[
+    list[str] | None,
+    option("--block", "Columns without arrows among them; repeatable.", "'NAME: A, B, …'"),
 ]
 KindsFile = Annotated[
     str | None, option("--kinds", "Kinds of columns, a .json or .yaml file.", "FILE")

@@ -184,6 +184,8 @@ class IncompleteTable:
             raise InputError(f"the schema is of the nodes {schema.nodes}, not of {nodes}.")
         if isinstance(source, IncompleteTable):
             table = source
+            if table.nodes != nodes and sorted(table.nodes) == sorted(nodes):
+                table = table.in_order(nodes)
             if table.nodes != nodes or (schema and schema.columns != table.schema.columns):
                 raise InputError(
                     "this table was read for other columns, or as other kinds, than are asked for "
@@ -237,6 +239,23 @@ class IncompleteTable:
         if table.ignored:
             logger.info("Columns not in the graph are ignored: %s.", listed(table.ignored))
         return table
+
+    def in_order(self, nodes: Sequence[str]) -> "IncompleteTable":
+        """Returns the same rows with their columns in another order."""
+        places = [self.nodes.index(node) for node in nodes]
+        columns, notes = self.schema.columns, self.schema.notes
+        schema = Schema(
+            tuple(columns[j] for j in places), tuple(notes[j] for j in places) if notes else notes
+        )
+        return replace(
+            self,
+            values=self.values[:, places],
+            observed=self.observed[:, places],
+            impossible=self.impossible[:, places],
+            schema=schema,
+            raw=self.raw[:, places],
+            cells=tuple(self.cells[j] for j in places),
+        )
 
     def __len__(self) -> int:
         return len(self.values)

@@ -264,7 +264,7 @@ def find_structural_holes(
     names, members = [c.name for c in holey], [frozenset({c.node or 0}) for c in holey]
     found = Search(shown, names, members, axes, settings.structural_regions).stretches()
     lines = []
-    for regions in found.values():
+    for regions in found:
         never = [region for region in regions if region.flagged and region.whole == 0]
         best = max(never, key=lambda region: region.elsewhere, default=None)
         if best is not None and best.elsewhere >= settings.structural.shown_elsewhere:

@@ -57,9 +57,9 @@ def coverage_curve(search: Search, region: Region, bins: int) -> Curve:
 
     Where a region has two columns, the curve is that of the rows inside the second.
     """
-    whole, (first, *others) = search.whole[:, region.target], region.conditions
-    column, stretch, labels = first.column, first.stretch, first.column.labels
-    among = np.logical_and.reduce([condition.holds() for condition in others])
+    whole, (stretch, *others) = search.whole[:, region.target], region.conditions
+    column, labels = stretch.column, stretch.column.labels
+    among = np.logical_and.reduce([other.holds() for other in others])
     axis = Axis(column, search.rules).among(np.broadcast_to(among, len(whole)))
     starts = axis.ties[:-1] if labels is not None else axis.even_starts(min(bins, len(axis)))
     stops = np.append(starts[1:], len(axis))

@@ -47,7 +47,6 @@ from functools import cached_property
 import numpy as np
 from scipy.special import xlogy
 
-from misscnf.identification.columns import Column
 from misscnf.identification.scan import (
     Axis,
     Scores,
@@ -59,19 +58,7 @@ from misscnf.identification.scan import (
 )
 from misscnf.identification.settings import RegionRules
 
-__all__ = ["Condition", "Region", "Search", "unrevealed_regions", "thinnest_region"]
-
-
-@dataclass(frozen=True)
-class Condition:
-    """What the rows of a region have in common, in one column."""
-
-    column: Column
-    stretch: Stretch
-
-    def holds(self) -> np.ndarray:
-        """Returns (N,), True for the rows that are known to be in it."""
-        return self.stretch.holds(self.column.values)
+__all__ = ["Region", "Search", "unrevealed_regions", "thinnest_region"]
 
 
 @dataclass(frozen=True)
@@ -82,7 +69,7 @@ class Region:
     """The family, by its place among those searched."""
     node: str
     """The node whose family it is."""
-    conditions: tuple[Condition, ...]
+    conditions: tuple[Stretch, ...]
     """All hold at once; none means everywhere."""
     rows: int
     """Rows that are known to be in it: they show its columns."""
@@ -143,9 +130,9 @@ class Search:
         """For each axis, (B, T) rows of its blocks that show a family whole."""
         return [axis.count_blocks(self.whole) for axis in self.axes]
 
-    def stretches(self) -> dict[int, list[Region]]:
+    def stretches(self) -> list[list[Region]]:
         """Returns the candidate regions of each family along single columns."""
-        found: dict[int, list[Region]] = {target: [] for target in range(self.whole.shape[1])}
+        found: list[list[Region]] = [[] for _ in self.names]
         partly = self.whole.any(axis=0) & ~self.whole.all(axis=0)
         for axis, counts in zip(self.axes, self.block_counts, strict=True):
             told: set[tuple[int, Stretch]] = set()
@@ -156,7 +143,7 @@ class Search:
                     told.update((target, stretch) for stretch in stretches)
             for target, stretch in sorted(told, key=repr):
                 if stretch.bounded:
-                    found[target].append(self.judge(target, (Condition(axis.column, stretch),)))
+                    found[target].append(self.judge(target, (stretch,)))
         return found
 
     def everywhere(self, target: int) -> Region:
@@ -170,7 +157,7 @@ class Search:
     def judge(
         self,
         target: int,
-        conditions: tuple[Condition, ...],
+        conditions: tuple[Stretch, ...],
         among: np.ndarray | None = None,
         looks: int = 1,
     ) -> Region:
@@ -186,7 +173,7 @@ class Search:
         inside, outside = inside & counted, counted & ~inside
         rows, count = int(inside.sum()), int(whole[inside].sum())
         elsewhere = float(whole[outside].mean()) if outside.any() else 0.0
-        beside = [c.stretch.beside for c in conditions if c.stretch.beside is not None]
+        beside = [part.beside for part in conditions if part.beside is not None]
         around = min([elsewhere, *beside])
         level = rules.level if around >= rules.sharp else rules.vague_level
         factor = self._hiding_factor(target, conditions)
@@ -210,7 +197,7 @@ class Search:
             luck=expected,
         )
 
-    def _hiding_factor(self, target: int, conditions: tuple[Condition, ...]) -> float:
+    def _hiding_factor(self, target: int, conditions: tuple[Stretch, ...]) -> float:
         """Returns s + (1 − s) κ; 1 where every column is in the family or has no holes."""
         bystanders = [c.column for c in conditions if c.column.node not in self.members[target]]
         if not bystanders:
@@ -274,13 +261,15 @@ def _side(axis: Axis, cut: int, rows: np.ndarray, *, first: bool) -> Stretch:
     values = axis.values[axis.block_starts]
     if not axis.column.ordered:
         chosen = np.arange(len(values)) == cut
-        return Stretch(levels=tuple(int(v) for v in values[chosen if first else ~chosen]))
+        return Stretch(
+            axis.column, levels=tuple(int(v) for v in values[chosen if first else ~chosen])
+        )
     sums, margin = rows.cumsum(), axis.rules.margin
     if first:
         inner = int(np.searchsorted(sums, (1.0 - margin) * sums[cut]))
-        return Stretch(high=float(axis.values[axis.block_starts[inner + 1] - 1]))
+        return Stretch(axis.column, high=float(axis.values[axis.block_starts[inner + 1] - 1]))
     inner = int(np.searchsorted(sums, sums[cut] + margin * (sums[-1] - sums[cut])))
-    return Stretch(low=float(values[inner]))
+    return Stretch(axis.column, low=float(values[inner]))
 
 
 def _fit(whole: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -293,27 +282,25 @@ def _inside(
 ) -> list[Region]:
     """Scans every other column within one side of a cut."""
     whole, (scored, least) = search.whole[:, target], search.searches[0]
-    inside = left & half.holds(first.column.values)
+    inside = left & half.holds()
     some = _sample(search, inside)
     found = []
     for axis in search.axes:
         if axis is first or not _hints(search, axis, some, some[whole[some]]):
             continue
-        for stretch in axis.among(inside).stretches(whole, scored, least / 2)[:1]:
-            second = Condition(axis.column, stretch)
+        for second in axis.among(inside).stretches(whole, scored, least / 2)[:1]:
             again = first.among(left & second.holds())
             for sharpened in again.stretches(whole, scored, least)[:1]:
-                both = (Condition(first.column, sharpened), second)
-                found += _simplest(search, target, both, left)
+                found += _simplest(search, target, (sharpened, second), left)
     return found
 
 
 def _simplest(
-    search: Search, target: int, both: tuple[Condition, Condition], left: np.ndarray
+    search: Search, target: int, both: tuple[Stretch, Stretch], left: np.ndarray
 ) -> list[Region]:
     """Returns the region of one condition if that is enough, else that of both, if flagged."""
     for conditions in (both[:1], both[1:], both):
-        if all(condition.stretch.bounded for condition in conditions):
+        if all(condition.bounded for condition in conditions):
             region = search.judge(target, conditions, left, search.rules.cuts * len(search.axes))
             if region.flagged:
                 return [region]
@@ -330,7 +317,7 @@ def _hints(search: Search, axis: Axis, places: np.ndarray, whole: np.ndarray) ->
 def unrevealed_regions(search: Search) -> list[list[Region]]:
     """Returns the flagged regions of each family, largest first."""
     single = search.stretches()
-    return [_of_family(search, target, single[target]) for target in sorted(single)]
+    return [_of_family(search, target, found) for target, found in enumerate(single)]
 
 
 def _of_family(search: Search, target: int, single: list[Region]) -> list[Region]:
@@ -372,7 +359,7 @@ def thinnest_region(search: Search, target: int) -> Region | None:
     for _, place, start, stop in sorted(windows):
         axis = search.axes[place]
         sums = np.concatenate([[0], search.whole[axis.order, target].cumsum()])
-        region = search.judge(target, (Condition(axis.column, axis.stretch(start, stop, sums)),))
+        region = search.judge(target, (axis.stretch(start, stop, sums),))
         if region.upper < 1.0:
             return region
     return None

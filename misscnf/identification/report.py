@@ -31,7 +31,8 @@ from misscnf.identification.independences import Contradiction
 from misscnf.identification.little import LittleTest
 from misscnf.identification.loss import Explained
 from misscnf.identification.pictures import Curve
-from misscnf.identification.regions import Condition, Region
+from misscnf.identification.regions import Region
+from misscnf.identification.scan import Stretch
 from misscnf.identification.settings import CheckSettings
 from misscnf.identification.words import (
     covered_sentence,
@@ -147,6 +148,7 @@ class Report:
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         found["full_pattern"] = found.pop("full_pattern_sentence")
         found["graph"] = self.graph.to_dict()
+        found["blocks"] = {name: list(members) for name, members in self.graph.blocks.items()}
         found["patterns"] = [
             {
                 "observed": [node for node in self.graph.nodes if line[node]],
@@ -238,13 +240,11 @@ def region_table(graph: CausalGraph, regions: Sequence[Region]) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=columns)
 
 
-def _condition(condition: Condition) -> dict[str, Any]:
-    """Returns a condition as a dictionary: a column with its edges, or with its levels."""
-    column, levels = condition.column, condition.stretch.levels
+def _condition(stretch: Stretch) -> dict[str, Any]:
+    """Returns a stretch as a dictionary: a column with its edges, or with its levels."""
+    column, levels = stretch.column, stretch.levels
     if levels is not None:
         labels = column.labels or tuple(map(str, levels))
         return {"column": column.name, "levels": tuple(labels[k] for k in levels)}
-    low, high = edges(condition)
-    if column.labels is not None or column.whole_numbers:  # the ends themselves are inside
-        low, high = condition.stretch.low, condition.stretch.high
+    low, high = edges(stretch)
     return {"column": column.name, "low": low, "high": high}

@@ -34,7 +34,7 @@ is about the number of such stretches to expect from chance alone.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -74,6 +74,7 @@ def fewest_rows(chance: float, level: float = 0.95) -> int:
 class Stretch:
     """Rows of a column between two places of its sorted order, or those of some of its levels."""
 
+    column: Column = field(repr=False)
     low: float | None = None
     """The least value in it; None if there is no row below."""
     high: float | None = None
@@ -92,8 +93,9 @@ class Stretch:
         """Whether there is anything outside it."""
         return self.levels is not None or self.low is not None or self.high is not None
 
-    def holds(self, values: np.ndarray) -> np.ndarray:
-        """Returns where values of the column, (N,) NaN in the holes, are in it."""
+    def holds(self, values: np.ndarray | None = None) -> np.ndarray:
+        """Returns which rows are known to be in it, or which values of the column are."""
+        values = self.column.values if values is None else values
         if self.levels is not None:
             return np.isin(values, self.levels)
         inside = ~np.isnan(values)
@@ -218,6 +220,7 @@ class Axis:
         whole = (sums[start] - sums[before]) + (sums[after] - sums[stop])
         first, last = start == 0, stop == len(self)
         return Stretch(
+            self.column,
             low=None if first else float(self.values[start]),
             high=None if last else float(self.values[stop - 1]),
             below=None if first else float(self.values[start - 1]),
@@ -238,7 +241,7 @@ class Axis:
         outside = whole[~chosen].sum() / rows[~chosen].sum()
         chosen &= bdtr(whole, rows, outside) <= self.rules.small_level
         levels = tuple(int(code) for code in self.values[self.ties[:-1][chosen]])
-        return [Stretch(levels=levels)] if levels else []
+        return [Stretch(self.column, levels=levels)] if levels else []
 
 
 def _best_spans(scores: np.ndarray, least: float) -> list[tuple[int, int]]:

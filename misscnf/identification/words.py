@@ -20,7 +20,8 @@ from misscnf.graph import CausalGraph
 from misscnf.identification.families import family_names
 from misscnf.identification.independences import Contradiction
 from misscnf.identification.loss import Explained, Explanation
-from misscnf.identification.regions import Condition, Region
+from misscnf.identification.regions import Region
+from misscnf.identification.scan import Stretch
 
 if TYPE_CHECKING:
     from misscnf.identification.report import Report
@@ -65,9 +66,11 @@ def _tidy(low: float, high: float, slack: float = 0.0) -> float:
     return middle
 
 
-def edges(condition: Condition) -> tuple[float | None, float | None]:
-    """Returns where a stretch of numbers begins and ends, between values inside and outside."""
-    stretch, column = condition.stretch, condition.column
+def edges(stretch: Stretch) -> tuple[float | None, float | None]:
+    """Returns where a stretch begins and ends, between values inside and outside if it can."""
+    column = stretch.column
+    if column.stepped:
+        return stretch.low, stretch.high
     shown = column.values[column.observed]
     slack = 1e-3 * float(np.quantile(shown, 0.95) - np.quantile(shown, 0.05))
 
@@ -77,34 +80,26 @@ def edges(condition: Condition) -> tuple[float | None, float | None]:
     return between(stretch.below, stretch.low), between(stretch.high, stretch.above)
 
 
-def where(conditions: Sequence[Condition]) -> str:
+def where(conditions: Sequence[Stretch]) -> str:
     """Returns a region in words, such as "dose is above 12.5 and sex is 1"."""
     return " and ".join(f"{c.column.name} is {_stretch(c)}" for c in conditions)
 
 
-def _stretch(condition: Condition) -> str:
-    column, stretch = condition.column, condition.stretch
+def _stretch(stretch: Stretch) -> str:
+    column = stretch.column
     if stretch.levels is not None:
-        names = [_label(condition, code) for code in stretch.levels]
+        names = [column.label(code) for code in stretch.levels]
         if len(names) > 8:
             return f"one of {listed(names)}"
         return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
-    if column.labels is not None or column.whole_numbers:  # the ends themselves are inside
-        first, last = (_label(condition, end) for end in (stretch.low, stretch.high))
+    first, last = ("" if end is None else column.label(end) for end in edges(stretch))
+    if column.stepped:  # the ends themselves are inside
         if first and last:
             return first if first == last else f"from {first} to {last}"
         return f"{first} or more" if first else f"{last} or less"
-    low, high = edges(condition)
-    if low is not None and high is not None:
-        return f"between {low:.12g} and {high:.12g}"
-    return f"above {low:.12g}" if low is not None else f"below {high:.12g}"
-
-
-def _label(condition: Condition, code: float | None) -> str:
-    labels = condition.column.labels
-    if code is None:
-        return ""
-    return f"{code:.12g}" if labels is None else labels[int(code)]
+    if first and last:
+        return f"between {first} and {last}"
+    return f"above {first}" if first else f"below {last}"
 
 
 def region_sentence(graph: CausalGraph, region: Region) -> str:
@@ -213,7 +208,7 @@ def _families(report: Report) -> str:
     flagged = report.nodes[report.nodes["status"] != "covered"]
     lines = [_verdict(report), *_cut([f"  ✗ {told}" for told in flagged["sentence"]], report)]
     if report.covered:
-        names = listed(report.covered)
+        names = listed(report.graph.in_blocks(report.covered))
         lines.append(f"  ✓ seen whole, with no region without them found: {names}")
     if report.needed and report.rows < report.rows_to_tell:
         lines.append(
@@ -235,13 +230,20 @@ def _verdict(report: Report) -> str:
         if not report.needed:
             why = f"By the graph {treatment} has no effect on {outcome}"
             return f"{why}: no mechanism is needed to say so."
-        needed = listed([family_names(report.graph, node) for node in report.needed])
+        told = dict.fromkeys(_needed(report.graph, node) for node in report.needed)
+        needed = listed(list(told))
         asked = f"The effect of {treatment} on {outcome} needs {needed}.\n"
     if report.ok:
         families = f"{total} famil{'ies' if total != 1 else 'y'}"
         return f"{asked}Family positivity: nothing in these rows speaks against it ({families})."
     missing = len(report.uncovered)
     return f"{asked}Family positivity: not guaranteed for {missing} of {total} families."
+
+
+def _needed(graph: CausalGraph, node: str) -> str:
+    """Returns what of a node is needed: the law of its block, or its family."""
+    block = graph.block_of(node)
+    return family_names(graph, node) if block is None else f"the law of {block}"
 
 
 def _consequences(report: Report) -> str:

@@ -32,7 +32,7 @@ from misscnf.report.effects import Question, contrasts, dose_grid, forest_lines,
 from misscnf.report.graph_picture import draw_graph
 from misscnf.report.model_checks import check_fit
 from misscnf.report.settings import ReportSettings
-from misscnf.report.words import Answer, chance, label, minus, plural, tell, whole
+from misscnf.report.words import Answer, chance, label, minus, plural, whole
 
 __all__ = ["write_report"]
 
@@ -156,7 +156,7 @@ def _effects(question: Question) -> Effects:
         value, versus = contrasts(question)[0]
         return Effects(*names, replace(question, level=None).ask(value, versus))
     lines = forest_lines(question)
-    told = tell(lines[0].answer)
+    told = Answer(lines[0].answer)
     return Effects(
         *names,
         lines[0].answer,
