@@ -11,6 +11,20 @@ HOLE = float("nan")
 NODES = ("x", "t", "y")
 
 
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    """Three nodes out of order, one column outside the graph, a row of holes only."""
+    return pd.DataFrame(
+        {
+            "y": [10.0, HOLE, 30.0, 50.0],
+            "note": ["a", "b", "c", "d"],
+            "x": [0.1, HOLE, 0.3, HOLE],
+            "t": [1, HOLE, 0, 1],
+        },
+        index=pd.Index(["ann", "bob", "cleo", "dan"], name="who"),
+    )
+
+
 @pytest.mark.parametrize("extension", [".csv", ".CSV", ".tsv", ".parquet"])
 def test_files_give_the_same_table_as_their_frame(frame, tmp_path, extension):
     path = tmp_path / f"table{extension}"
