@@ -156,10 +156,8 @@ def _effects(question: Question) -> Effects:
         value, versus = contrasts(question)[0]
         return Effects(*names, replace(question, level=None).ask(value, versus))
     lines = forest_lines(question)
-    told, groups = (
-        Answer(lines[0].answer),
-        [line.answer.estimate or 0.0 for line in lines if line.heading],
-    )
+    told = Answer(lines[0].answer)
+    groups = [line.answer.estimate or 0.0 for line in lines if line.heading]
     return Effects(
         *names,
         lines[0].answer,

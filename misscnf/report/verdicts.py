@@ -76,7 +76,8 @@ def _coverage(report: Report) -> tuple[State, str]:
     if not report.ok:
         return "careful", (
             f"There are values at which these were not seen together with their causes: "
-            f"{listed(report.uncovered)}. There the answer leans on the model's shape, not on rows."
+            f"{listed(report.uncovered)}. There the answer leans on the model's shape, not on "
+            f"rows."
         )
     text = "Every part of the model that is needed was seen in the rows, with no gap found."
     if report.rows < report.rows_to_tell:
