@@ -43,6 +43,10 @@ def effect(
     data: Annotated[
         str | None, option("--data", "The table of the fit, which intervals need.", "FILE")
     ] = None,
+    population: Annotated[
+        str | None,
+        option("--population", "Who is averaged over: the rows of --data, or model.", "WHO"),
+    ] = None,
     where: Annotated[
         str | None, option("--where", "Only within a group, such as 'age > 60'.", "CONDITION")
     ] = None,
@@ -68,6 +72,10 @@ def effect(
     against = arguments.read_arm(versus, "--versus", fitted)
     if interval is not None and data is None:
         raise InputError("--interval needs --data, the table that the model was fitted to.")
+    if data is None and (population or ("rows" if fitted.graph_.blocks else "model")) == "rows":
+        raise InputError(
+            "an average over the rows needs --data, their table; or ask for --population model."
+        )
     if treated and name is not None:
         raise InputError(f"--treated is for one value of {name}, not for a grid.")
     given: dict[str, Any] = {
@@ -75,6 +83,7 @@ def effect(
         "where": where,
         "event": arguments.read_event(event, on, fitted),
         "interval": interval,
+        "population": population,
         "data": None if data is None else inputs.read_model_rows(data, fitted),
         "seed": seed,
     }

@@ -192,7 +192,7 @@ def test_a_trained_fit_has_its_curve_and_its_comparison(make_page):
     a = rng.normal(size=300)
     b = np.sin(2 * a) + 0.3 * rng.normal(size=300)
     df = pd.DataFrame({"a": a, "b": b, "c": b + rng.normal(size=300)})
-    settings = {"epochs": 20, "selection.curves": False}
+    settings = {"epochs": 10, "selection.curves": False, "selection.folds": 2}
     model = MissCNF("a -> b; b -> c", settings=settings, progress=False).fit(df)
     assert "b" in model.networks_
     page = make_page(model, df, "trained")
@@ -207,7 +207,8 @@ def test_curves_are_named(make_page):
     rng = np.random.default_rng(0)
     a = rng.normal(size=300)
     df = pd.DataFrame({"a": a, "b": a**2 + 0.3 * rng.normal(size=300)})
-    model = MissCNF("a -> b", progress=False).fit(df)
+    settings = {"selection.folds": 2, "selection.steps": 120}
+    model = MissCNF("a -> b", settings=settings, progress=False).fit(df)
     assert model.curves_ == ("b",)
     page = make_page(model, df, "curves")
     assert "Curves for b." in page.text

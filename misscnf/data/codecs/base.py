@@ -21,18 +21,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 import torch
+from pandas.api.types import is_integer_dtype
 
-from misscnf.data.cells import (
-    FLOAT,
-    Dtype,
-    can_hold_numbers,
-    dtype_from_dict,
-    dtype_to_dict,
-    is_whole,
-    number_series,
-    read_numbers,
-)
+from misscnf.data import dtypes
+from misscnf.data.cells import read_numbers
 from misscnf.data.domains import Domain
+from misscnf.data.dtypes import FLOAT, Dtype
 from misscnf.data.scales import Unit
 
 __all__ = ["Column"]
@@ -128,9 +122,10 @@ class Column(ABC):
             exact: Whether a number is given as it is where a whole-number dtype would round it.
         """
         numbers, dtype = self.decode(values), self.dtype if dtype is None else dtype
-        if exact and is_whole(dtype) and not np.allclose(numbers, np.rint(numbers), 1e-9, 1e-9):
-            dtype = FLOAT
-        return number_series(numbers, dtype, self.name, self.unit.ends)
+        if exact and is_integer_dtype(dtype):
+            whole = np.allclose(numbers, np.rint(numbers), 1e-9, 1e-9)
+            dtype = dtype if whole else FLOAT
+        return dtypes.write_numbers(numbers, dtype, self.name, self.unit.ends)
 
     def natural(self, values: np.ndarray) -> pd.Series:
         """The model's values (N,) as a function that intervenes on the column sees them."""
@@ -138,17 +133,18 @@ class Column(ABC):
 
     def output_dtype(self, cells: pd.Series) -> Dtype:
         """The dtype in which these cells come back: theirs, if it can hold all values."""
-        return cells.dtype if can_hold_numbers(cells.dtype) and cells.notna().any() else self.dtype
+        fits = dtypes.can_hold_numbers(cells.dtype) and cells.notna().any()
+        return cells.dtype if fits else self.dtype
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {"kind": self.shown_kind, **vars(self), "dtype": dtype_to_dict(self.dtype)}
+        return {"kind": self.shown_kind, **vars(self), "dtype": dtypes.to_dict(self.dtype)}
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`."""
         names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
-        dtype = dtype_from_dict(entry["dtype"])
+        dtype = dtypes.from_dict(entry["dtype"])
         return cls(**{name: dtype if name == "dtype" else entry[name] for name in names})
 
 

@@ -15,17 +15,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from pandas.api.types import is_integer_dtype
 
-from misscnf.data.cells import (
-    FLOAT,
-    Dtype,
-    can_hold_numbers,
-    dtype_from_dict,
-    dtype_to_dict,
-    is_whole,
-)
+from misscnf.data import dtypes
 from misscnf.data.codecs.base import Column
 from misscnf.data.domains import CONTINUOUS
+from misscnf.data.dtypes import FLOAT, Dtype
 from misscnf.data.scales import Unit
 from misscnf.errors import InputError
 
@@ -61,7 +56,7 @@ class Continuous(Column, kinds=("continuous",)):
                 f"units)."
             )
         unit = replace(link, location=location, scale=scale)
-        return cls(name, unit, dtype if can_hold_numbers(dtype) else FLOAT)
+        return cls(name, unit, dtype if dtypes.can_hold_numbers(dtype) else FLOAT)
 
     @property
     def shown_kind(self) -> str:
@@ -96,10 +91,11 @@ class Continuous(Column, kinds=("continuous",)):
     def output_dtype(self, cells: pd.Series) -> Dtype:
         """The dtype of the cells, unless it would round what the fitted table did not."""
         given = super().output_dtype(cells)
-        return self.dtype if is_whole(given) and not is_whole(self.dtype) else given
+        rounds = is_integer_dtype(given) and not is_integer_dtype(self.dtype)
+        return self.dtype if rounds else given
 
     def to_dict(self) -> dict[str, Any]:
-        named = {"kind": "continuous", "name": self.name, "dtype": dtype_to_dict(self.dtype)}
+        named = {"kind": "continuous", "name": self.name, "dtype": dtypes.to_dict(self.dtype)}
         return {**named, **asdict(self.unit)}
 
     @classmethod
@@ -107,7 +103,7 @@ class Continuous(Column, kinds=("continuous",)):
         """The inverse of `to_dict`; a model saved before there were dtypes has float64."""
         link = {name: entry[name] for name in ("link", "low", "high") if name in entry}
         unit = Unit(float(entry["location"]), float(entry["scale"]), **link)
-        dtype = dtype_from_dict(entry["dtype"]) if "dtype" in entry else FLOAT
+        dtype = dtypes.from_dict(entry["dtype"]) if "dtype" in entry else FLOAT
         return cls(str(entry["name"]), unit, dtype)
 
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from misscnf.data import domains
-from misscnf.data.cells import FLOAT, OBJECT, Dtype, can_hold_numbers, number_series
+from misscnf.data import domains, dtypes
 from misscnf.data.codecs.base import Column
 from misscnf.data.codecs.continuous import refuse_constant
 from misscnf.data.domains import Domain
+from misscnf.data.dtypes import FLOAT, OBJECT, Dtype
 
 __all__ = ["Count"]
 
@@ -38,7 +38,7 @@ class Count(Column, kinds=("count",)):
     @classmethod
     def learn_numbers(cls, name: str, cells: np.ndarray, dtype: Dtype = FLOAT) -> Count:
         refuse_constant(name, cells)
-        dtype = dtype if can_hold_numbers(dtype) else FLOAT
+        dtype = dtype if dtypes.can_hold_numbers(dtype) else FLOAT
         return cls(name, float(cells.mean()), float(cells.std()), bool((cells == 0).any()), dtype)
 
     @property
@@ -56,4 +56,4 @@ class Count(Column, kinds=("count",)):
         dtype = self.dtype if dtype is None else dtype
         if dtype == OBJECT:
             return pd.Series(values.astype(np.int64).tolist(), dtype=object, name=self.name)
-        return number_series(values, dtype, self.name, (-1.0, np.inf))
+        return dtypes.write_numbers(values, dtype, self.name, (-1.0, np.inf))

@@ -16,20 +16,11 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from misscnf.data import domains
-from misscnf.data.cells import (
-    OBJECT,
-    Dtype,
-    Label,
-    can_hold_labels,
-    listed,
-    plain,
-    quoted,
-    restorable,
-    row_label,
-)
+from misscnf.data import domains, dtypes
+from misscnf.data.cells import Label, listed, plain, quoted, row_label
 from misscnf.data.codecs.base import Column
 from misscnf.data.domains import Domain
+from misscnf.data.dtypes import OBJECT, Dtype
 from misscnf.errors import InputError
 
 __all__ = ["Levels"]
@@ -59,7 +50,7 @@ class Levels(Column, kinds=("binary", "ordinal", "categorical")):
     def learn(cls, name: str, kind: str, levels: Sequence[Label], cells: pd.Series) -> Levels:
         """Learns from the cells of a column, all of whose values are among the levels."""
         dtype = cells.dtype
-        if not (can_hold_labels(dtype, levels) and restorable(dtype)):
+        if not (dtypes.can_hold_labels(dtype, levels) and dtypes.restorable(dtype)):
             logger.info("Column %r: what is drawn comes back as object, not %s.", name, dtype)
             dtype = OBJECT
         column = cls(name, kind, tuple(levels), dtype=dtype)
@@ -143,7 +134,7 @@ class Levels(Column, kinds=("binary", "ordinal", "categorical")):
 
     def output_dtype(self, cells: pd.Series) -> Dtype:
         """The dtype of the cells, if it can hold every level."""
-        fits = cells.notna().any() and can_hold_labels(cells.dtype, self.levels)
+        fits = cells.notna().any() and dtypes.can_hold_labels(cells.dtype, self.levels)
         return cells.dtype if fits else self.dtype
 
     @classmethod
