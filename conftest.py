@@ -1,5 +1,9 @@
 """Every test runs in float64 on one thread, and leaves torch's global state as it found it."""
 
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy and scipy are imported
+
 import pytest
 import torch
 from torch.distributions import Distribution

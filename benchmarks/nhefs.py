@@ -9,13 +9,27 @@ and education hidden at random given sex and age. Bar: every estimate within 3.0
 
 from __future__ import annotations
 
+import numpy as np
+import pandas as pd
 from report import finish
 
 from misscnf import MissCNF
-from misscnf.data.nhefs import OUTCOME, TREATMENT, hide_more, load_nhefs, nhefs_graph
+from misscnf.data.nhefs import OUTCOME, TREATMENT, load_nhefs, nhefs_graph
 
 SEEDS = range(5)
 RANGE = (3.0, 4.0)
+
+
+def hide_more(df: pd.DataFrame, share: float, seed: int) -> pd.DataFrame:
+    """Hides a share more of three confounders (at the mean age), at random given sex and age."""
+    df = df.copy()
+    age = (df["age"] - df["age"].mean()) / df["age"].std()
+    female = df["sex"].astype(float) - 0.5
+    logit = np.log(share / (1.0 - share)) + 0.5 * age + 0.5 * female
+    generator = np.random.default_rng(seed)
+    for column in ("wt71", "smokeintensity", "education"):
+        df.loc[generator.random(len(df)) < 1.0 / (1.0 + np.exp(-logit)), column] = None
+    return df
 
 
 def estimate(seed: int, share: float) -> tuple[float, str]:

@@ -1,8 +1,12 @@
 """The house rules that a machine can check."""
 
 import ast
+import functools
+import importlib
+import inspect
 import re
 import tokenize
+import types
 from pathlib import Path
 
 import pytest
@@ -43,6 +47,21 @@ def test_what_is_public_exists(path):
     public = ast.literal_eval(values[0]) if values else []
     assert len(set(public)) == len(public)
     assert set(public) <= _defined(tree)
+
+
+def test_a_public_method_says_what_it_does(path):
+    """By its own docstring, or by that of the method that it overrides."""
+    parts = path.relative_to(HOUSE.parent).with_suffix("").parts
+    module = importlib.import_module(".".join(parts).removesuffix(".__init__"))
+    classes = [found for name, found in vars(module).items() if not name.startswith("_")]
+    for cls in filter(inspect.isclass, classes):
+        members = {**vars(cls)} if cls.__module__ == module.__name__ else {}
+        for name, member in members.items():
+            if not name.startswith("_") and isinstance(member, METHODS):
+                assert inspect.getdoc(getattr(cls, name)), f"{cls.__name__}.{name}"
+
+
+METHODS = types.FunctionType, property, classmethod, staticmethod, functools.cached_property
 
 
 def _targets(node):

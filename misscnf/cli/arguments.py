@@ -38,62 +38,42 @@ MOST_POINTS = 1000
 
 
 def read_arm(words: Sequence[str] | None, option: str, model: MissCNF) -> Arm:
-    """Reads interventions, one value or rule each.
-
-    Arguments:
-        words: Such as `["t=1", "stage=III"]`.
-        option: The option that they follow.
-        model: The fitted model, whose columns read the values.
-    """
-    arm: Arm = {}
-    for word, (name, values) in zip(words or (), _read(words, option, model), strict=True):
+    """Reads interventions such as `["t=1", "stage=III"]`, one value or rule each."""
+    found = _read(words, option, model)
+    for word, values in zip(words or (), found.values(), strict=True):
         if len(values) > 1:
             raise InputError(f"{option} {word}: a grid is for `effect --do`; give one value.")
-        arm[name] = values[0]
-    _check_rules(arm, option, model)
-    return arm
+    return {name: values[0] for name, values in found.items()}
 
 
 def read_values(
     words: Sequence[str], option: str, model: MissCNF
 ) -> tuple[Arm, str | None, list[Assigned]]:
-    """Reads interventions of which one may have a grid.
-
-    Returns:
-        The interventions with one value or rule; the column that has a grid, if any; and its
-        values.
-    """
-    read = _read(words, option, model)
-    single = {name: values[0] for name, values in read if len(values) == 1}
-    grids = [(name, values) for name, values in read if len(values) > 1]
+    """Reads interventions, then the one column that may have a grid, and its values."""
+    found = _read(words, option, model)
+    single = {name: values[0] for name, values in found.items() if len(values) == 1}
+    grids = [name for name in found if name not in single]
     if len(grids) > 1:
         raise InputError(f"{option}: one column can have a grid, not {len(grids)} of them.")
-    _check_rules({**single, **{name: values[0] for name, values in grids}}, option, model)
-    return (single, *grids[0]) if grids else (single, None, [])
+    return (single, grids[0], found[grids[0]]) if grids else (single, None, [])
 
 
-def _check_rules(arm: Arm, option: str, model: MissCNF) -> None:
-    """Refuses rules that read what is not there, or what they lead to, by the option's name."""
-    ruled = [f"{name}={rule}" for name, rule in arm.items() if isinstance(rule, Expression)]
-    if ruled:
-        with naming(f"{option} {' '.join(ruled)}"):
-            read_policies(arm, model.graph_, model.schema_, 1)
-
-
-def _read(
-    words: Sequence[str] | None, option: str, model: MissCNF
-) -> list[tuple[str, list[Assigned]]]:
-    found: list[tuple[str, list[Assigned]]] = []
+def _read(words: Sequence[str] | None, option: str, model: MissCNF) -> dict[str, list[Assigned]]:
+    found: dict[str, list[Assigned]] = {}
     for word in words or ():
-        name, equals, text = word.partition("=")
-        name, text = name.strip(), text.strip()
-        if not equals or not name or not text:
+        name, equals, text = (part.strip() for part in word.partition("="))
+        if not (name and equals and text):
             raise InputError(f"{option} {word}: expected a column and a value, such as t=1.")
         with naming(f"{option} {word}"):
             column = model.schema_.columns[model.graph_.index(name)]
-        if name in [known for known, _ in found]:
+        if name in found:
             raise InputError(f"{option} {word}: {name!r} has a value already; give it once.")
-        found.append((name, _values(text, column, model.graph_.nodes, f"{option} {word}")))
+        found[name] = _values(text, column, model.graph_.nodes, f"{option} {word}")
+    arm = {name: values[0] for name, values in found.items()}
+    ruled = [f"{name}={rule}" for name, rule in arm.items() if isinstance(rule, Expression)]
+    if ruled:  # what they read must be there, and not what they lead to
+        with naming(f"{option} {' '.join(ruled)}"):
+            read_policies(arm, model.graph_, model.schema_, 1)
     return found
 
 
@@ -118,18 +98,12 @@ def _values(text: str, column: Column, nodes: Sequence[str], what: str) -> list[
 
 def _label(text: str, column: Column) -> Label | None:
     """Returns a text as a value of the column, or None where it is none."""
-    if isinstance(column, Levels):
-        return _level(text, column)
     number = _number(text)
-    if number is None or np.isnan(column.parse(pd.Series([number]))[0]):
-        return None
-    return number
-
-
-def _level(text: str, column: Levels) -> Label | None:
-    number = _number(text)
+    if not isinstance(column, Levels):
+        there = number is not None and not np.isnan(column.parse(pd.Series([number]))[0])
+        return number if there else None
     for level in column.levels:
-        same = str(level).casefold() == text.casefold() if isinstance(level, bool) else False
+        same = isinstance(level, bool) and str(level).casefold() == text.casefold()
         if level == text or same or (number is not None and level == number):
             return level
     return None
@@ -169,7 +143,7 @@ def read_event(text: str | None, outcome: str, model: MissCNF) -> Label | None:
     if text is None:
         return None
     column = model.schema_.columns[model.graph_.index(outcome)]
-    level = _level(text, column) if isinstance(column, Levels) else text
+    level = _label(text, column) if isinstance(column, Levels) else text
     if level is None:
         raise InputError(f"--event {text}: expected {column.expected}.")
     return level

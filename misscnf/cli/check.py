@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from misscnf.cli.endings import in_a_sentence
-from misscnf.cli.options import Data, Graph, Json, KindsFile, Quiet, option
+from misscnf.cli.options import Blocks, Data, Graph, Json, KindsFile, Quiet, option
 
 __all__ = ["check"]
 
@@ -17,26 +17,25 @@ def check(
     data: Data,
     *,
     graph: Graph,
+    block: Blocks = None,
     effect: Annotated[str | None, option("--effect", "Only what one effect needs.", "T:Y")] = None,
     kinds: KindsFile = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Say what the holes leave identified, before any fit. Exits 1 if something is not covered."""
-    from misscnf.cli.arguments import read_pair
-    from misscnf.cli.inputs import check_kinds, check_nodes, naming, read_graph, read_rows, shown
-    from misscnf.cli.outputs import print_json
+    from misscnf.cli import arguments, inputs, outputs
     from misscnf.identification import check as find_problems
 
-    pair = read_pair(effect)
-    causal_graph = read_graph(graph)
-    check_nodes(pair or (), causal_graph, f"--effect {effect}")
-    frame = read_rows(data)
-    check_kinds(kinds, causal_graph, frame)
-    with naming(shown(data)):
+    pair = arguments.read_pair(effect)
+    causal_graph = inputs.read_graph(graph, block)
+    inputs.check_nodes(pair or (), causal_graph, f"--effect {effect}")
+    frame = inputs.read_rows(data)
+    inputs.check_kinds(kinds, causal_graph, frame)
+    with inputs.naming(inputs.shown(data)):
         report = find_problems(frame, causal_graph, effect=pair, kinds=kinds)
     if json:
-        print_json(report.to_dict())
+        outputs.print_json(report.to_dict())
     else:
         typer.echo(report.summary(), nl=False)
     raise typer.Exit(0 if report.ok else 1)

@@ -31,16 +31,15 @@ def counterfactual(
     Several draws are told apart by the columns .draw and .id, the number of a row in DATA. Columns
     outside the graph are carried along.
     """
-    from misscnf.cli.arguments import read_arm
-    from misscnf.cli.inputs import naming, open_model, read_model_rows, shown
-    from misscnf.cli.outputs import carry_along, check_table_target, number_rows, write_table
+    from misscnf.cli import arguments, inputs, outputs
 
-    check_table_target(out, json=json)
-    fitted = open_model(model)
-    arm = read_arm(do, "--do", fitted)
-    frame = read_model_rows(data, fitted)
-    with naming(shown(data)):
+    outputs.check_table_target(out, json=json)
+    fitted = inputs.open_model(model, quiet=quiet)
+    arm = arguments.read_arm(do, "--do", fitted)
+    frame = inputs.read_model_rows(data, fitted)
+    with inputs.naming(inputs.shown(data)):
         drawn = fitted.counterfactual(frame, arm, draws=draws, seed=seed)
-        whole = carry_along(frame, drawn)
-        table = whole if draws is None else number_rows(whole, ".draw", draws)
-    write_table(table, out, json=json)
+        table = outputs.carry_along(frame, drawn)
+        if draws is not None:
+            table = outputs.number_rows(table, ".draw", draws)
+    outputs.write_table(table, out, json=json)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from misscnf.data.table import IncompleteTable
     from misscnf.estimators.misscnf import MissCNF
-    from misscnf.queries.effects import Effect
 
 __all__ = ["demo"]
 
@@ -40,18 +39,15 @@ def demo(
     Does quitting smoking make people gain weight? Checks, fits and asks NHEFS (1629 smokers, 63
     of them without the outcome), and prints the published answer beside ours.
     """
+    from misscnf.cli import inputs, outputs
     from misscnf.cli.fit import chosen_sentence, show_kinds
-    from misscnf.cli.inputs import naming
-    from misscnf.cli.outputs import check_target, print_json
-    from misscnf.data.nhefs import OUTCOME, TREATMENT, load_nhefs, nhefs_graph
+    from misscnf.data.nhefs import OUTCOME, PUBLISHED, TREATMENT, load_nhefs, nhefs_graph
     from misscnf.data.table import IncompleteTable
     from misscnf.estimators.misscnf import MissCNF
-    from misscnf.fitting.settings import preset_settings
     from misscnf.identification import check
 
-    with naming("--preset"):
-        preset_settings(preset)
-    check_target(out, folder=True)
+    inputs.check_preset(preset)
+    outputs.check_target(out, folder=True)
     start = time.monotonic()
     df, graph = load_nhefs(), nhefs_graph()
     table = IncompleteTable.read(df, graph.nodes)
@@ -61,59 +57,35 @@ def demo(
     say(chosen_sentence(model))
     arms = {TREATMENT: 1}, {TREATMENT: 0}
     answer = model.effect(OUTCOME, *arms, interval=0.95, data=table, seed=seed)
-    _leave_files(model, df, table, out)
+    _leave_files(model, df, table, Path(out))
     seconds = time.monotonic() - start
+    lower, upper = answer.interval or (None, None)
     if json:
-        print_json(_summary(answer, model, out, seconds))
+        numbers = {"estimate": answer.estimate, "lower": lower, "upper": upper}
+        about = {"chosen": model.chosen_, "seed": model.seed, "seconds": round(seconds, 3)}
+        outputs.print_json({**numbers, "published": PUBLISHED, **about, "files": out})
     else:
-        typer.echo(_beside(answer))
+        between = "" if lower is None else f" ({lower:.2f} to {upper:.2f})"
+        published = "{estimate} {units} ({lower} to {upper})".format(**PUBLISHED)
+        typer.echo("The effect of quitting smoking on weight, 1971 to 1982")
+        typer.echo(f"  misscnf    {answer.estimate:.2f} {PUBLISHED['units']}{between}")
+        typer.echo(f"  published  {published}, Hernán and Robins, What If, chapter 13")
     say(f"{seconds:.0f} s; its files are in {out}: try `misscnf sample {out}/model --rows 5`")
 
 
-def _leave_files(model: MissCNF, df: pd.DataFrame, table: IncompleteTable, out: str) -> None:
+def _leave_files(model: MissCNF, df: pd.DataFrame, table: IncompleteTable, folder: Path) -> None:
     """Writes table, graph, kinds, model and page, for the other verbs to be tried on."""
-    from misscnf.cli.outputs import staged, write_files, write_tables
-    from misscnf.cli.report import write_page
+    from misscnf.cli import outputs
     from misscnf.data.nhefs import OUTCOME, TREATMENT
+    from misscnf.report import write_report
 
-    folder = Path(out)
     folder.mkdir(exist_ok=True)
     arrows = "".join(f"  {cause} -> {effect};\n" for cause, effect in model.graph_.edges)
     kinds = {column.name: column.shown_kind for column in model.schema_.columns}
-    write_tables({str(folder / "nhefs.csv"): df})
+    outputs.write_tables({str(folder / "nhefs.csv"): df})
     texts = {"graph.dot": f"digraph {{\n{arrows}}}\n", "kinds.json": dumps(kinds, indent=1)}
-    write_files({str(folder / name): text.encode() for name, text in texts.items()})
-    with staged(str(folder / "model"), folder=True) as place:
+    outputs.write_files({str(folder / name): text.encode() for name, text in texts.items()})
+    with outputs.staged(str(folder / "model"), folder=True) as place:
         model.save(place)
-    write_page(model, table, str(folder / "report.html"), (TREATMENT, OUTCOME))
-
-
-def _beside(answer: Effect) -> str:
-    """Returns our answer and the published one, one below the other."""
-    from misscnf.data.nhefs import PUBLISHED
-
-    ours = f"{answer.estimate:.2f} {PUBLISHED['units']}"
-    if answer.interval is not None:
-        ours += " ({:.2f} to {:.2f})".format(*answer.interval)
-    theirs = "{estimate} {units} ({lower} to {upper})".format(**PUBLISHED)
-    return (
-        f"The effect of quitting smoking on weight, 1971 to 1982\n"
-        f"  misscnf    {ours}\n"
-        f"  published  {theirs}, Hernán and Robins, What If, chapter 13"
-    )
-
-
-def _summary(answer: Effect, model: MissCNF, out: str, seconds: float) -> dict[str, Any]:
-    from misscnf.data.nhefs import PUBLISHED
-
-    lower, upper = answer.interval or (None, None)
-    return {
-        "estimate": answer.estimate,
-        "lower": lower,
-        "upper": upper,
-        "published": PUBLISHED,
-        "chosen": model.chosen_,
-        "seed": model.seed,
-        "seconds": round(seconds, 3),
-        "files": out,
-    }
+    with outputs.staged(str(folder / "report.html")) as page:
+        write_report(model, table, page, effect=(TREATMENT, OUTCOME), interval=0.95)

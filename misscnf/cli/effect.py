@@ -6,7 +6,6 @@ value; all of them share their noise.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,9 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from misscnf.cli.arguments import Arm
-    from misscnf.queries.effects import Effect
 
-__all__ = ["effect", "effect_to_dict"]
+__all__ = ["effect"]
 
 
 @in_a_sentence
@@ -43,6 +41,10 @@ def effect(
     data: Annotated[
         str | None, option("--data", "The table of the fit, which intervals need.", "FILE")
     ] = None,
+    population: Annotated[
+        str | None,
+        option("--population", "Who is averaged over: the rows of --data, or model.", "WHO"),
+    ] = None,
     where: Annotated[
         str | None, option("--where", "Only within a group, such as 'age > 60'.", "CONDITION")
     ] = None,
@@ -59,50 +61,46 @@ def effect(
     quiet: Quiet = False,
 ) -> None:
     """Estimate the effect of one intervention against another."""
-    from misscnf.cli.arguments import check_share, read_arm, read_event, read_values
-    from misscnf.cli.inputs import check_nodes, naming, open_model, read_model_rows
-    from misscnf.cli.outputs import print_json
+    from misscnf.cli import arguments, inputs, outputs
 
-    check_share(interval, "--interval")
-    fitted = open_model(model)
-    check_nodes([on], fitted.graph_, "--on")
-    arm, name, grid = read_values(do, "--do", fitted)
-    against = read_arm(versus, "--versus", fitted)
+    arguments.check_share(interval, "--interval")
+    fitted = inputs.open_model(model, quiet=quiet)
+    inputs.check_nodes([on], fitted.graph_, "--on")
+    arm, name, grid = arguments.read_values(do, "--do", fitted)
+    against = arguments.read_arm(versus, "--versus", fitted)
     if interval is not None and data is None:
         raise InputError("--interval needs --data, the table that the model was fitted to.")
+    if data is None and (population or ("rows" if fitted.graph_.blocks else "model")) == "rows":
+        raise InputError(
+            "an average over the rows needs --data, their table; or ask for --population model."
+        )
     if treated and name is not None:
         raise InputError(f"--treated is for one value of {name}, not for a grid.")
     given: dict[str, Any] = {
         "versus": against or None,
         "where": where,
-        "event": read_event(event, on, fitted),
+        "event": arguments.read_event(event, on, fitted),
         "interval": interval,
-        "data": None if data is None else read_model_rows(data, fitted),
+        "population": population,
+        "data": None if data is None else inputs.read_model_rows(data, fitted),
         "seed": seed,
     }
     if draws is not None:
         given["draws"] = draws
-    fitted.progress = False if quiet else None
     blamed = next((f"--{key}" for key in ("where", "event") if given[key] is not None), "--do")
-    with naming(blamed):
+    with inputs.naming(blamed):
         if name is None:
             answer = fitted.effect(on, arm, treated=treated, **given)
-            shown = effect_to_dict(answer) if json else str(answer)
+            lower, upper = answer.interval or (None, None)
+            shown = {**vars(answer), "lower": lower, "upper": upper} if json else str(answer)
         else:
             curve = fitted.curve(on, name, grid, do=arm, **given)
             lines = {"outcome": on, "along": name, "curve": curve.to_dict(orient="records")}
             shown = lines if json else _curve(on, name, against, curve)
     if json:
-        print_json(shown)
+        outputs.print_json(shown)
     else:
         typer.echo(shown)
-
-
-def effect_to_dict(effect: Effect) -> dict[str, Any]:
-    """Returns an effect as plain values, its interval as `lower` and `upper`."""
-    found = {field.name: getattr(effect, field.name) for field in dataclasses.fields(effect)}
-    lower, upper = effect.interval or (None, None)
-    return {**found, "lower": lower, "upper": upper}
 
 
 def _curve(on: str, name: str, against: Arm, curve: pd.DataFrame) -> str:

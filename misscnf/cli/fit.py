@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from misscnf.cli.endings import Stopped, in_a_sentence, say
-from misscnf.cli.options import Data, Graph, Json, KindsFile, Quiet, Seed, option
+from misscnf.cli.options import Blocks, Data, Graph, Json, KindsFile, Quiet, Seed, option
 
 if TYPE_CHECKING:
     from misscnf.data.table import IncompleteTable
@@ -26,6 +26,7 @@ def fit(
     data: Data,
     *,
     graph: Graph,
+    block: Blocks = None,
     out: Annotated[str, option("--out", "The folder of the model.", "DIR")],
     preset: Annotated[str, option("--preset", "auto, linear or paper.", "NAME")] = "auto",
     kinds: KindsFile = None,
@@ -44,20 +45,17 @@ def fit(
 
     It maximises the likelihood of what each row shows: no row is dropped, nothing imputed first.
     """
-    from misscnf.cli.inputs import check_kinds, naming, read_graph, read_rows, shown
-    from misscnf.cli.outputs import check_target, print_json, staged
+    from misscnf.cli import inputs, outputs
     from misscnf.data.table import IncompleteTable
     from misscnf.estimators.misscnf import MissCNF
-    from misscnf.fitting.settings import preset_settings
 
-    with naming("--preset"):
-        preset_settings(preset)
-    check_target(out, folder=True)
+    inputs.check_preset(preset)
+    outputs.check_target(out, folder=True)
     if checkpoint is not None:
-        check_target(checkpoint, "--checkpoint", folder=True)
-    causal_graph = read_graph(graph)
-    frame = read_rows(data)
-    check_kinds(kinds, causal_graph, frame)
+        outputs.check_target(checkpoint, "--checkpoint", folder=True)
+    causal_graph = inputs.read_graph(graph, block)
+    frame = inputs.read_rows(data)
+    inputs.check_kinds(kinds, causal_graph, frame)
     model = MissCNF(
         causal_graph,
         preset,
@@ -66,16 +64,19 @@ def fit(
         allow_uncovered=allow_uncovered,
         progress=False if quiet else None,
     )
-    with naming(shown(data)):
+    with inputs.naming(inputs.shown(data)):
         table = IncompleteTable.read(frame, causal_graph.nodes, kinds=kinds)
     show_kinds(table)
     seconds = _fit(model, table, checkpoint)
+    for name, members in model.blocks_.items():
+        arrows = sum(map(len, members.values()))
+        say(f"block {name}: {len(members)} columns, {arrows} arrows kept to write their law")
     say(f"{chosen_sentence(model)}; {seconds:.1f} s")
-    with staged(out, folder=True) as folder:
+    with outputs.staged(out, folder=True) as folder:
         model.save(folder)
     say(f"wrote the model to {out}")
     if json:
-        print_json(_summary(model, len(table), out, seconds))
+        outputs.print_json(_summary(model, len(table), out, seconds))
 
 
 def _fit(model: MissCNF, table: IncompleteTable, checkpoint: str | None) -> float:
@@ -115,8 +116,9 @@ def chosen_sentence(model: MissCNF) -> str:
     nodes = f"{', '.join(rich)}, the rest lines"
     if model.comparison_ is None:
         return f"fitted: {nodes if model.curves_ else f'the {model.chosen_} model'}"
-    gain, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]
-    numbers = f"rows that were left out gain {gain:.3f} ± {error:.3f} nats a row by networks"
+    more, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]
+    compared = "on rows left out, the log predictive density of networks less that of lines"
+    numbers = f"{compared} is {more:.3f} ± {error:.3f} nats a row"
     return f"fitted: {nodes if rich else 'the linear model was chosen'}; {numbers}"
 
 
@@ -130,6 +132,7 @@ def _summary(model: MissCNF, rows: int, out: str, seconds: float) -> dict[str, A
         "curves": list(model.curves_),
         "forms": {name: str(form) for name, form in model.forms_.items()},
         "comparison": model.comparison_,
+        "blocks": model.blocks_,
         "kinds": model.kinds_,
         "seed": model.seed,
         "seconds": round(seconds, 3),

@@ -9,6 +9,7 @@ import typer
 
 from misscnf.cli.endings import in_a_sentence
 from misscnf.cli.options import Data, Json, Model, Out, Quiet, Seed, option
+from misscnf.errors import InputError
 
 __all__ = ["impute"]
 
@@ -41,19 +42,16 @@ def impute(
     """
     import pandas as pd
 
-    from misscnf.cli import outputs
-    from misscnf.cli.inputs import naming, open_model, read_model_rows, shown
-    from misscnf.errors import InputError
+    from misscnf.cli import inputs, outputs
 
     outputs.check_table_target(out, json=json)
     if wide and (out == "-" or original):
         raise InputError("--wide makes a file for each table: give --out, and no --original.")
-    fitted = open_model(model)
-    frame = read_model_rows(data, fitted)
-    fitted.progress = False if quiet else None
-    with naming(shown(data)):
-        data_of_fit = frame if proper else None
-        completed = fitted.impute(frame, draws, proper=proper, data=data_of_fit, seed=seed)
+    fitted = inputs.open_model(model, quiet=quiet)
+    frame = inputs.read_model_rows(data, fitted)
+    with inputs.naming(inputs.shown(data)):
+        of_fit = frame if proper else None
+        completed = fitted.impute(frame, draws, proper=proper, data=of_fit, seed=seed)
         table = outputs.carry_along(frame, completed)
         long = outputs.number_rows(table, ".imp", draws)
     if wide:

@@ -19,19 +19,12 @@ from misscnf.data.files import read_table
 from misscnf.data.kinds import read_requests
 from misscnf.errors import InputError, naming
 from misscnf.estimators.misscnf import MissCNF
+from misscnf.fitting.settings import preset_settings
 from misscnf.graph import CausalGraph
 from misscnf.graph.readers import names_a_file
 
-__all__ = [
-    "naming",
-    "read_rows",
-    "read_model_rows",
-    "read_graph",
-    "check_kinds",
-    "check_nodes",
-    "open_model",
-    "shown",
-]
+__all__ = ["naming", "read_rows", "read_model_rows", "read_graph", "check_kinds", "check_nodes"]
+__all__ += ["check_preset", "open_model", "shown"]
 
 
 def shown(source: str) -> str:
@@ -57,10 +50,7 @@ def read_rows(source: str) -> pd.DataFrame:
 def read_model_rows(source: str, model: MissCNF, *, partial: bool = False) -> pd.DataFrame:
     """Reads rows for a fitted model, all of whose columns must be there.
 
-    Arguments:
-        source: The file, or -.
-        model: The model.
-        partial: Whether one column is enough; the others are then missing in every row.
+    Where `partial`, one column is enough; the others are then missing in every row.
     """
     frame = read_rows(source)
     absent = [name for name in model.graph_.nodes if name not in frame.columns]
@@ -79,12 +69,26 @@ def _read_stdin() -> pd.DataFrame:
         return read_table(path, name=shown("-"))
 
 
-def read_graph(source: str) -> CausalGraph:
-    """Reads a graph from a file or from the text itself."""
+def read_graph(source: str, blocks: Iterable[str] | None = None) -> CausalGraph:
+    """Reads a graph from a file or from the text itself, and blocks such as "w: age, sex"."""
+    named: dict[str, list[str]] = {}
+    for words in blocks or ():
+        name, colon, members = words.partition(":")
+        named[name.strip()] = [word.strip() for word in members.split(",") if word.strip()]
+        if not (colon and name.strip() and named[name.strip()]):
+            raise InputError(
+                f"--block {words!r}: expected a name and columns, such as w: age, sex."
+            )
     if not names_a_file(source) and re.fullmatch(r"[^\s;>]*[./\\][^\s;>]*", source):
         raise InputError(f"--graph: there is no file {source!r}; check the path.")
     with naming(f"--graph {source!r}"):
-        return CausalGraph.read(source)
+        return CausalGraph.read(source, named)
+
+
+def check_preset(name: str) -> None:
+    """Refuses a preset that there is not."""
+    with naming("--preset"):
+        preset_settings(name)
 
 
 def check_nodes(names: Iterable[str], graph: CausalGraph, option: str) -> None:
@@ -100,11 +104,13 @@ def check_kinds(kinds: str | None, graph: CausalGraph, frame: pd.DataFrame) -> N
         read_requests(kinds, graph.nodes, list(frame.columns))
 
 
-def open_model(folder: str) -> MissCNF:
-    """Loads a model."""
+def open_model(folder: str, *, quiet: bool) -> MissCNF:
+    """Loads a model; unless it is to be quiet, it shows the progress of long work."""
     if not Path(folder).is_dir():
         raise InputError(f"there is no folder {folder!r}; `misscnf fit` makes a model.")
     try:
-        return MissCNF.load(folder)
+        model = MissCNF.load(folder)
     except (KeyError, TypeError) as error:
         raise InputError(f"{folder!r} is not a model that this misscnf can read.") from error
+    model.progress = False if quiet else None
+    return model

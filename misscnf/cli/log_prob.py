@@ -31,17 +31,15 @@ def log_prob(
     """
     import pandas as pd
 
-    from misscnf.cli.arguments import read_arm
-    from misscnf.cli.inputs import check_nodes, naming, open_model, read_model_rows, shown
-    from misscnf.cli.outputs import check_table_target, write_table
+    from misscnf.cli import arguments, inputs, outputs
 
-    check_table_target(out, json=json)
-    fitted = open_model(model)
-    arm = read_arm(do, "--do", fitted)
-    check_nodes(given or (), fitted.graph_, "--given")
-    frame = read_model_rows(data, fitted, partial=True)
-    with naming(shown(data)):
+    outputs.check_table_target(out, json=json)
+    fitted = inputs.open_model(model, quiet=quiet)
+    arm = arguments.read_arm(do, "--do", fitted)
+    inputs.check_nodes(given or (), fitted.graph_, "--given")
+    frame = inputs.read_model_rows(data, fitted, partial=True)
+    with inputs.naming(inputs.shown(data)):
         scores = fitted.log_prob(frame, given=given or (), do=arm, quality=True, seed=seed)
     table = pd.DataFrame(scores).reset_index(drop=True)
     table.insert(0, ".id", range(1, len(table) + 1))
-    write_table(table, out, json=json)
+    outputs.write_table(table, out, json=json)

@@ -17,7 +17,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from json import dumps
 from pathlib import Path
 
@@ -29,26 +29,12 @@ from misscnf.cli.endings import say
 from misscnf.data.files import jsonable
 from misscnf.errors import InputError
 
-__all__ = [
-    "carry_along",
-    "number_rows",
-    "check_table_target",
-    "check_target",
-    "write_table",
-    "write_tables",
-    "write_files",
-    "staged",
-    "print_json",
-]
+__all__ = ["carry_along", "number_rows", "check_table_target", "check_target", "write_table"]
+__all__ += ["write_tables", "write_files", "staged", "print_json"]
 
 
 def carry_along(frame: pd.DataFrame, drawn: pd.DataFrame) -> pd.DataFrame:
-    """Returns drawn rows with all columns of the table they come from, in its order.
-
-    Arguments:
-        frame: The table (N rows).
-        drawn: Its columns in the graph, one draw of all rows after the other.
-    """
+    """Returns draws of a table, one after the other, with its columns outside the graph."""
     places = np.tile(np.arange(len(frame)), len(drawn) // len(frame))
     given, drawn = frame.iloc[places].reset_index(drop=True), drawn.reset_index(drop=True)
     names = enumerate(frame.columns)
@@ -57,14 +43,7 @@ def carry_along(frame: pd.DataFrame, drawn: pd.DataFrame) -> pd.DataFrame:
 
 
 def number_rows(table: pd.DataFrame, name: str, draws: int, first: int = 1) -> pd.DataFrame:
-    """Returns a long table with the number of the draw and of the row before its columns.
-
-    Arguments:
-        table: The rows, one draw after the other.
-        name: What the number of the draw is called.
-        draws: How many draws there are.
-        first: The number of the first draw.
-    """
+    """Returns draws, one after the other, with the number of the draw and of the row before."""
     for taken in (name, ".id"):
         if taken in table.columns:
             raise InputError(f"the table has a column {taken!r} already; rename or drop it.")
@@ -128,44 +107,44 @@ def write_tables(frames: Mapping[str, pd.DataFrame], *, json: bool = False) -> N
     for out, frame in frames.items():
         say(f"wrote {len(frame)} rows to {out}")
     if json:
-        shapes = ((out, len(frame), list(frame.columns)) for out, frame in frames.items())
-        written = [dict(zip(("file", "rows", "columns"), shape, strict=True)) for shape in shapes]
+        written = [
+            {"file": out, "rows": len(frame), "columns": list(frame.columns)}
+            for out, frame in frames.items()
+        ]
         print_json({"written": written})
 
 
 def write_files(contents: Mapping[str, bytes]) -> None:
     """Writes files, all of them or none."""
-    parts: dict[Path, Path] = {}
-    try:
+    with ExitStack() as stack:  # all are moved into place when the last is written
         for out, data in contents.items():
-            target = Path(out).resolve()  # through a link, not over it
-            parts[_part(target)] = target
+            part = stack.enter_context(_aside(out))
             with _saying(out):
-                _part(target).write_bytes(data)
-        for part, target in parts.items():
-            os.replace(part, target)
-    finally:
-        for part in parts:
-            part.unlink(missing_ok=True)
+                part.write_bytes(data)
 
 
 @contextmanager
 def staged(out: str, *, folder: bool = False) -> Iterator[Path]:
     """Gives a file or a folder to fill, and moves it into place when nothing went wrong."""
-    target = Path(out).resolve()
-    part = _part(target)
-    try:
-        with _saying(out):
-            if folder:
-                part.mkdir()
-            yield part
-            if folder and target.exists():
-                for file in sorted(part.iterdir(), key=lambda path: path.suffix == ".json"):
-                    os.replace(file, target / file.name)  # JSON last: it vouches for the others
-            else:
-                os.replace(part, target)
-    finally:
+    with _saying(out), _aside(out) as part:
         if folder:
+            part.mkdir()
+        yield part
+
+
+@contextmanager
+def _aside(out: str) -> Iterator[Path]:
+    target = Path(out).resolve()  # through a link, not over it
+    part = target.with_name(f".{os.getpid()}-part-{target.name}")
+    try:
+        yield part
+        if part.is_dir() and target.exists():
+            for file in sorted(part.iterdir(), key=lambda path: path.suffix == ".json"):
+                os.replace(file, target / file.name)  # JSON last: it vouches for the others
+        else:
+            os.replace(part, target)
+    finally:
+        if part.is_dir():
             shutil.rmtree(part, ignore_errors=True)
         else:
             part.unlink(missing_ok=True)
@@ -181,10 +160,6 @@ def _saying(out: str) -> Iterator[None]:
         if not isinstance(cause, OSError):
             raise
         raise InputError(f"{out!r} cannot be written: {cause.strerror or cause}.") from error
-
-
-def _part(target: Path) -> Path:
-    return target.with_name(f".{os.getpid()}-part-{target.name}")
 
 
 def _render(frame: pd.DataFrame, suffix: str) -> bytes:

@@ -22,11 +22,9 @@ def sample(
     quiet: Quiet = False,
 ) -> None:
     """Draw rows from a fitted model, as the world is or under interventions."""
-    from misscnf.cli.arguments import read_arm
-    from misscnf.cli.inputs import open_model
-    from misscnf.cli.outputs import check_table_target, write_table
+    from misscnf.cli import arguments, inputs, outputs
 
-    check_table_target(out, json=json)
-    fitted = open_model(model)
-    arm = read_arm(do, "--do", fitted)
-    write_table(fitted.sample(rows, do=arm, seed=seed), out, json=json)
+    outputs.check_table_target(out, json=json)
+    fitted = inputs.open_model(model, quiet=quiet)
+    arm = arguments.read_arm(do, "--do", fitted)
+    outputs.write_table(fitted.sample(rows, do=arm, seed=seed), out, json=json)

@@ -84,7 +84,6 @@ class Continuous(Domain, kind="continuous", discrete=False, plain=True):
     features = 1
 
     def encode(self, x: Tensor) -> Tensor:
-        """Returns the number."""
         return x[..., None]
 
 
@@ -101,7 +100,6 @@ class _Numbered(Domain):
     """Its standard deviation."""
 
     def encode(self, x: Tensor) -> Tensor:
-        """Returns the code, standardised."""
         return ((x - self.location) / self.scale)[..., None]
 
 
@@ -120,7 +118,6 @@ class _Levelled(Domain):
 
     @property
     def states(self) -> int:
-        """The number of levels."""
         return self.levels
 
     @property
@@ -143,7 +140,6 @@ class Categorical(_Levelled, kind="categorical"):
     """Levels without an order."""
 
     def encode(self, x: Tensor) -> Tensor:
-        """Returns the indicators."""
         return _indicators(x, self.levels)
 
 
@@ -158,11 +154,9 @@ class Count(_Numbered, kind="count"):
 
     @property
     def features(self) -> int:
-        """The count, and an indicator of zero where it is one of its own."""
         return 1 + self.has_zero
 
     def encode(self, x: Tensor) -> Tensor:
-        """Returns the count, standardised, and the indicator."""
         number = super().encode(x)
         return torch.cat([number, (x == 0).to(x)[..., None]], -1) if self.has_zero else number
 

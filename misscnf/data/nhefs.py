@@ -15,24 +15,14 @@ from __future__ import annotations
 import itertools
 from importlib.resources import files
 
-import numpy as np
 import pandas as pd
 
 from misscnf.graph import CausalGraph
 
-__all__ = ["load_nhefs", "nhefs_graph", "hide_more", "PUBLISHED", "TREATMENT", "OUTCOME"]
+__all__ = ["load_nhefs", "nhefs_graph", "PUBLISHED", "TREATMENT", "OUTCOME"]
 
-CONFOUNDERS = (
-    "sex",
-    "race",
-    "age",
-    "education",
-    "smokeyrs",
-    "smokeintensity",
-    "exercise",
-    "active",
-    "wt71",
-)
+CONFOUNDERS = ["sex", "race", "age", "education", "smokeyrs", "smokeintensity"]
+CONFOUNDERS += ["exercise", "active", "wt71"]
 TREATMENT, OUTCOME = "qsmk", "wt82_71"
 LEVELS = {"sex": "01", "race": "01", "education": "12345", "exercise": "012", "active": "012"}
 """The columns with levels, a digit each, in their order."""
@@ -52,21 +42,3 @@ def nhefs_graph() -> CausalGraph:
     """Returns the graph of the question."""
     nodes = (*CONFOUNDERS, TREATMENT, OUTCOME)
     return CausalGraph.from_edges(itertools.combinations(nodes, 2), nodes)
-
-
-def hide_more(df: pd.DataFrame, share: float, seed: int) -> pd.DataFrame:
-    """Hides more cells of three confounders, at random given sex and age.
-
-    Arguments:
-        df: The table.
-        share: The share to hide of each column, at the mean age.
-        seed: The same seed hides the same cells.
-    """
-    df = df.copy()
-    age = (df["age"] - df["age"].mean()) / df["age"].std()
-    female = df["sex"].astype(float) - 0.5
-    logit = np.log(share / (1.0 - share)) + 0.5 * age + 0.5 * female
-    generator = np.random.default_rng(seed)
-    for column in ("wt71", "smokeintensity", "education"):
-        df.loc[generator.random(len(df)) < 1.0 / (1.0 + np.exp(-logit)), column] = None
-    return df

@@ -57,18 +57,15 @@ class MemoryRows(RowSource):
 
     @property
     def columns(self) -> int:
-        """The number of nodes, d."""
         return self.values.shape[1]
 
     def __len__(self) -> int:
         return len(self.values)
 
     def take(self, rows: Tensor) -> Batch:
-        """Returns the rows of these numbers."""
         return _batch(self.values[rows], self.observed[rows])
 
     def batches(self, size: int = ROWS_AT_ONCE) -> Iterator[Batch]:
-        """Yields all rows in order."""
         pairs = zip(self.values.split(size), self.observed.split(size), strict=True)
         return (_batch(*pair) for pair in pairs)
 
@@ -83,14 +80,12 @@ class SelectedRows(RowSource):
 
     @property
     def columns(self) -> int:
-        """The number of nodes, d."""
         return self.source.columns
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def take(self, rows: Tensor) -> Batch:
-        """Returns the rows of these numbers."""
         return self.source.take(self.rows[rows])
 
 
@@ -103,14 +98,12 @@ class JoinedRows(RowSource):
 
     @property
     def columns(self) -> int:
-        """The number of nodes, d."""
         return self.first.columns
 
     def __len__(self) -> int:
         return len(self.first) + len(self.second)
 
     def take(self, rows: Tensor) -> Batch:
-        """Returns the rows of these numbers."""
         later = rows >= len(self.first)
         parts = self.first.take(rows[~later]), self.second.take(rows[later] - len(self.first))
         order = torch.argsort(torch.argsort(later, stable=True))

@@ -10,9 +10,8 @@ them can be drawn, and one that is seen there has density zero.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -59,20 +58,23 @@ class Unit:
         """Whether the map is a straight line."""
         return self.link == "none"
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """What values lie between, both left out."""
+        low = -math.inf if self.affine else self.low
+        return low, self.high if self.link == "logit" else math.inf
+
     def holds(self, x: Tensor) -> Tensor:
         """Whether there is room for each value (...)."""
-        if self.affine:
-            return torch.isfinite(x)
-        above = (x > self.low) & (x < math.inf)
-        return above if self.link == "log" else above & (x < self.high)
+        low, high = self.ends
+        return (x > low) & (x < high)
 
     def apply_link(self, x: Tensor) -> Tensor:
         """Returns g(x), for values that there is room for."""
-        if self.link == "log":
-            return torch.log(x - self.low)
-        if self.link == "logit":
-            return torch.log(x - self.low) - torch.log(self.high - x)
-        return x
+        if self.affine:
+            return x
+        above = torch.log(x - self.low)
+        return above if self.link == "log" else above - torch.log(self.high - x)
 
     def encode(self, x: Tensor) -> Tensor:
         """From the user's units to the model's (...)."""
@@ -83,37 +85,24 @@ class Unit:
         g = z * self.scale + self.location
         if self.affine:
             return g
-        ends = torch.tensor([self.low, self.high if self.link == "logit" else math.inf]).to(g)
-        inner = torch.nextafter(ends, ends.flip(0))
         if self.link == "log":
             x = self.low + torch.exp(g)
         else:  # from the nearer end, since 1 − p loses the digits of a small p
-            width = self.high - self.low
-            x = torch.where(
-                g > 0, self.high - width * torch.sigmoid(-g), self.low + width * torch.sigmoid(g)
-            )
+            share = (self.high - self.low) * torch.sigmoid(-g.abs())
+            x = torch.where(g > 0, self.high - share, self.low + share)
+        ends = torch.tensor(self.ends).to(g)
+        inner = torch.nextafter(ends, ends.flip(0))
         return torch.clamp(x, float(inner[0]), float(inner[1]))
 
     def log_link_slope(self, x: Tensor) -> Tensor:
         """Returns log g′(x), (...)."""
+        if self.affine:
+            return torch.zeros_like(x)
+        of_log = -torch.log(x - self.low)
         if self.link == "log":
-            return -torch.log(x - self.low)
-        if self.link == "logit":
-            width = math.log(self.high - self.low)
-            return width - torch.log(x - self.low) - torch.log(self.high - x)
-        return torch.zeros_like(x)
+            return of_log
+        return of_log + math.log(self.high - self.low) - torch.log(self.high - x)
 
     def log_slope(self, x: Tensor) -> Tensor:
         """Returns log|dz/dx|, (...)."""
         return self.log_link_slope(x) - math.log(self.scale)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns plain values, for JSON."""
-        return asdict(self)
-
-    @staticmethod
-    def from_dict(entry: Mapping[str, Any]) -> Unit:
-        """Reads what `to_dict` wrote; what is left out has its default."""
-        names = {"location", "scale", "low", "high"} & entry.keys()
-        numbers = {name: float(entry[name]) for name in names}
-        return Unit(**numbers, link=entry.get("link", "none"))

@@ -14,26 +14,13 @@ import html
 import math
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
-from typing import Any, Literal, Protocol
+from typing import Literal
 
 import pandas as pd
 
 from misscnf.display.style import STYLE
 
-__all__ = ["card", "effect_html", "interval_text", "number_text"]
-
-
-class _Effect(Protocol):
-    """The fields of an effect that its card shows; others are looked up if they are there."""
-
-    @property
-    def measure(self) -> str: ...
-
-    @property
-    def notes(self) -> tuple[str, ...]: ...
-
-    @property
-    def probabilities(self) -> pd.DataFrame | None: ...
+__all__ = ["card", "number_text"]
 
 
 def card(
@@ -44,14 +31,9 @@ def card(
     *,
     state: Literal["plain", "good", "bad"] = "plain",
 ) -> str:
-    """Returns a card as HTML.
+    """Returns a card as HTML: a line a fact, tables under their captions, sentences below.
 
-    Arguments:
-        title: The first line.
-        facts: Name and value, a line each.
-        tables: Caption and table; an empty caption has no line.
-        notes: Sentences below.
-        state: "plain", "good" or "bad": the colour of the border.
+    A table with an empty caption has none. The state is the colour of the border.
     """
     parts = [f"<strong>{_text(title)}</strong>"]
     if facts:
@@ -64,48 +46,6 @@ def card(
     colours = {"plain": STYLE.blue, "good": STYLE.green, "bad": STYLE.orange}
     style = f"border-left:4px solid {colours[state]};padding-left:1em;line-height:1.5"
     return f'<div style="{style}">{"".join(parts)}</div>'
-
-
-def effect_html(effect: _Effect, heading: str) -> str:
-    """Returns the card of an effect.
-
-    Arguments:
-        effect: A `misscnf.Effect`.
-        heading: Which effect, in words, such as "effect on y of do(t = 1) versus do(t = 0)".
-    """
-    event = getattr(effect, "event", None)
-    measure = effect.measure if event is None else f"{effect.measure} of {event!r}"
-    told = {measure: _with_error(effect, "estimate", "standard_error", "interval")}
-    for ratio in ("risk_ratio", "odds_ratio"):
-        errors = f"{ratio}_error", f"{ratio}_interval"
-        told[ratio.replace("_", " ")] = _with_error(effect, ratio, *errors)
-    of = "mean" if effect.measure == "mean difference" else "risk"
-    arms = {f"{of} under do": "mean", f"{of} under versus": "mean_versus"}
-    for name, field in {**arms, "draws": "draws", "replicates": "replicates"}.items():
-        told[name] = getattr(effect, field, None)
-    facts = {name: value for name, value in told.items() if value is not None}
-    levels = effect.probabilities
-    shown = {} if levels is None else {"probability of each level": levels}
-    return card(heading, facts, shown, effect.notes)
-
-
-def _with_error(effect: _Effect, value: str, error: str, interval: str) -> str | None:
-    if getattr(effect, value, None) is None:
-        return None
-    parts = [number_text(getattr(effect, value))]
-    ends = getattr(effect, interval, None)
-    if ends is not None:
-        parts.append(interval_text(ends, getattr(effect, "level", None)))
-    spread = getattr(effect, error, None)
-    if spread is not None:
-        parts.append(f"(Monte-Carlo error {spread:.2g})")
-    return " ".join(parts)
-
-
-def interval_text(ends: Iterable[Any], level: float | None = None) -> str:
-    """Returns an interval as people write it, such as "[1.2, 3.4] (95 %)"."""
-    text = f"[{', '.join(number_text(end) for end in ends)}]"
-    return text if level is None else f"{text} ({100 * level:g} %)"
 
 
 def number_text(value: object) -> str:

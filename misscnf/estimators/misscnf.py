@@ -23,8 +23,9 @@ import logging
 import math
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -37,11 +38,12 @@ from misscnf.data.kinds import Kinds
 from misscnf.data.rows import MemoryRows, RowSource, SelectedRows
 from misscnf.data.table import IncompleteTable, Schema, Table, read_table
 from misscnf.display.notebook import card
-from misscnf.display.progress import FitProgress
+from misscnf.display.progress import ProgressBar
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError, ModelFileError
 from misscnf.fitting.fit import fit_model
 from misscnf.fitting.select.forms import Form
+from misscnf.fitting.select.parents import arrange_blocks
 from misscnf.fitting.settings import Settings, preset_settings
 from misscnf.fitting.train.loop import EpochRecord
 from misscnf.graph import CausalGraph, GraphLike
@@ -86,11 +88,15 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         seed: Where randomness starts; the same seed on one machine gives the same bits.
         device: Where networks are trained, such as "cpu" or "cuda".
         settings: Changes to the preset, such as `{"epochs": 20}`.
+        blocks: Names of blocks with their members, such as `{"confounders": ["age", "sex"]}`:
+            columns among which no arrow is claimed. The name stands for them in the graph.
         allow_uncovered: Whether to train networks although some family is never seen whole.
         progress: Whether to show a progress bar; None shows it in a terminal.
 
     Attributes:
-        graph_: The `CausalGraph`.
+        graph_: The `CausalGraph`, with the arrows inside blocks that the rows asked for.
+        blocks_: For each block its members, in the order of its factorisation, each with the
+            members that it was found to depend on.
         model_: The fitted `StructuralModel`, over standardised columns and codes.
         schema_: The kinds and units of the columns.
         kinds_: A DataFrame with the kind of each column, and why it is that.
@@ -99,8 +105,10 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             epoch was `kept`.
         forms_: The `Form` of each node's mechanism: what sets its mean, its scale and the law of
             its noise. `str(form)` says it in words, such as "network, spline noise".
-        comparison_: What networks gain over lines on rows that were left out, in nats a row, with
-            its standard error and by node; None where they were not compared.
+        comparison_: What curves and networks gain over lines on rows that were left out, in nats
+            a row, with its standard error and by node, and how likely the rows are under the line
+            of each node; None where networks were not compared.
+        timings_: The seconds that each stage of the fit took.
         n_features_in_: The number of columns of the fitted table, used or not.
         feature_names_in_: Their names, if they are all text; not there after an array.
 
@@ -127,6 +135,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         seed: int = 0,
         device: str = "cpu",
         settings: dict[str, Any] | None = None,
+        blocks: Mapping[str, Sequence[str]] | None = None,
         allow_uncovered: bool = False,
         progress: bool | None = None,
     ) -> None:
@@ -137,6 +146,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         self.seed = seed
         self.device = device
         self.settings = settings
+        self.blocks = blocks
         self.allow_uncovered = allow_uncovered
         self.progress = progress
 
@@ -169,12 +179,15 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
                 "the table has one row (n_samples=1), where nothing varies; give at least two."
             )
         table = IncompleteTable.read(source, graph.nodes, kinds=self.kinds, rules=settings.kinds)
-        kinds = table.schema.describe()
         if table is not df and self.progress is not False:
-            logger.info("The kinds of the columns:\n%s", kinds.to_string(index=False))
+            kinds = table.schema.describe().to_string(index=False)
+            logger.info("The kinds of the columns:\n%s", kinds)
+        rows = (table.values, table.observed, table.schema.domains)
+        graph = arrange_blocks(graph, *rows, settings.selection)
+        table = table.in_order(graph.nodes)
         self._check_families(graph, table, settings)
         train, held_out, shift = self._split(table, validation)
-        with FitProgress(show=self.progress, shift=shift) as watch:
+        with ProgressBar("fitting", show=self.progress) as bar:
             fitted = fit_model(
                 Structure.of(graph, table.schema.domains),
                 train,
@@ -183,14 +196,15 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
                 seed=self.seed,
                 device=device,
                 checkpoint=checkpoint,
-                watch=watch,
+                watch=partial(_show_epoch, bar, shift),
             )
         self.graph_, self.schema_, self.settings_ = graph, table.schema, settings
-        self.kinds_ = kinds
+        self.kinds_ = table.schema.describe()
         self.model_ = fitted.model.eval().requires_grad_(requires_grad=False)
         self.forms_ = dict(zip(graph.nodes, fitted.forms, strict=True))
         compared = fitted.comparison
         self.comparison_ = None if compared is None else compared.to_dict(fitted.structure)
+        self.timings_ = dict(fitted.timings)
         self._table, self._cache = replace(table, outside=()), Cache(Asked(self.model_))
         self.history_ = _history(fitted.history, shift)
         named = isinstance(df, pd.DataFrame | str | os.PathLike | IncompleteTable)
@@ -214,6 +228,18 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         return tuple(name for name, form in self.forms_.items() if form.curve)
 
     @property
+    def blocks_(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        """For each block its members in order, with the members that each depends on."""
+        graph = self.graph_
+        return {
+            block: {
+                name: tuple(p for p in graph.parents_of(name) if p in members)
+                for name in sorted(members, key=graph.index)
+            }
+            for block, members in graph.blocks.items()
+        }
+
+    @property
     def rungs_(self) -> dict[str, str]:
         """The old name of `forms_`, in words."""
         warnings.warn(
@@ -235,7 +261,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             raise InputError("a causal graph is needed: MissCNF(graph), such as 'a -> b; b -> c'.")
         if isinstance(self.graph, str) and self.graph == ORDERED:
             return ordered_graph(names)
-        return CausalGraph.read(self.graph)
+        return CausalGraph.read(self.graph, self.blocks)
 
     def _note_columns(self, columns: Iterable[Any] | int) -> None:
         """Keeps the names of the fitted columns if all are text, and else only their number."""
@@ -305,6 +331,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             "seed": self.seed,
             "unseen": self.unseen,
             "comparison": self.comparison_,
+            "timings": self.timings_,
             "forms": {name: form.to_dict() for name, form in self.forms_.items()},
             "columns": self.n_features_in_ if self._names is None else list(self._names),
             # JSON has no NaN, which an epoch has for what it did not measure.
@@ -328,13 +355,14 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             kinds=schema.kinds,
             unseen=about.get("unseen", "error"),
             seed=about["seed"],
+            blocks=model.graph.blocks or None,
         )
         self.graph_, self.settings_ = model.graph, settings
         self.schema_, self.kinds_ = schema, schema.describe()
         self.model_ = model.eval().requires_grad_(requires_grad=False)
         self._table, self._cache = None, Cache(Asked(self.model_))
         self.forms_ = {name: Form.from_dict(entry) for name, entry in about["forms"].items()}
-        self.comparison_ = about["comparison"]
+        self.comparison_, self.timings_ = about["comparison"], about.get("timings", {})
         self.history_ = pd.DataFrame(about["history"])
         self._note_columns(about["columns"])
         return self
@@ -368,6 +396,20 @@ def _facts(model: MissCNF) -> dict[str, object]:
         more, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]
         facts["elpd difference from lines"] = f"{more:.4f} ± {error:.4f} nats a row"
     return facts
+
+
+def _show_epoch(
+    bar: ProgressBar, shift: tuple[float, float], record: EpochRecord, epochs: int
+) -> None:
+    """Shows an epoch of a fit; the shift brings log-densities into the user's units."""
+    names = ("train", record.train), ("held out", record.validation)
+    found = [
+        f"{words} {log_density + nats:.4f}"
+        for (words, log_density), nats in zip(names, shift, strict=True)
+        if log_density is not None
+    ]
+    note = f"log-density a row: {', '.join(found)}" if found else ""
+    bar(record.epoch, epochs, note, record.stage or "fitting")
 
 
 def _device(name: str) -> torch.device:

@@ -21,6 +21,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from misscnf.data.rows import RowSource
+from misscnf.draws import derive_generator
 from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import Effort, Efforts, integrate
 from misscnf.mechanisms import Mechanism, standard_normal_log_prob
@@ -31,9 +32,6 @@ __all__ = ["Completions", "Families", "Cells", "LogFactor", "LogProb"]
 LogFactor = Callable[[int, Tensor, Tensor], Tensor | None]
 """(node, own (n,), parents (n, p)) → log φ of B sets of parameters, (B, n); None where the node is
 as the fit has it."""
-
-MOST_COMPARED = 64
-"""With more completions, comparing all pairs of them costs more than it spares."""
 
 
 class LogProb(nn.Module):
@@ -132,7 +130,9 @@ class Completions:
             effort: How hard to work on posteriors that have no closed form.
         """
         plan, effort = Plan.of(model.graph, rows), effort or Efforts().completions
-        completed = torch.empty(count, len(rows), rows.columns, dtype=torch.float64)
+        # Node by node in memory: whoever asks for factors asks for those of one node.
+        completed = torch.empty(rows.columns, count, len(rows), dtype=torch.float64)
+        completed = completed.permute(1, 2, 0)
         size = effort.rows_at_once
         numbers = torch.arange(len(rows)).split(size)
         for mine, batch in zip(numbers, rows.batches(size), strict=True):
@@ -142,8 +142,7 @@ class Completions:
                 c = integral.components
                 drawn = integral.draw(count, generator, even=True)
                 completed[:, mine[c.cell_row], c.cell_node] = drawn.T.to(completed)
-        log_factor, first = _log_factors(model, completed, plan), _first_alike(completed, plan)
-        return Completions(completed, log_factor, first, plan, completed)
+        return Completions(completed, *_factors(model, completed, plan), plan, completed)
 
     def __len__(self) -> int:
         return self.completed.shape[1]
@@ -176,17 +175,20 @@ class Completions:
             noise[..., node], log_factor[..., node] = u, standard_normal_log_prob(u)
         return replace(self, own=noise, log_factor=log_factor)
 
-    def families(self, rows: Tensor) -> Families:
-        """Gathers what every node is evaluated at for some rows."""
+    def families(self, rows: Tensor, nodes: Collection[int] | None = None) -> Families:
+        """Gathers what nodes are evaluated at for some rows; nothing of nodes not asked for."""
         plan = self.plan.select(rows)
         components = plan.components()
-        drawn_node, drawn_row, component = components.factors()
-        free_node, free_row = plan.free_factors()
-        nodes = []
-        for node in range(len(plan.graph)):
-            free, here = free_row[free_node == node], drawn_node == node
-            nodes.append(self._cells(node, rows, free, rows[drawn_row[here]], component[here]))
-        return Families(nodes, components.row, len(rows))
+        drawn = _by_node(len(plan.graph), *components.factors())
+        free = _by_node(len(plan.graph), *plan.free_factors())
+        cells = []
+        for node, ((free_row,), (drawn_row, component)) in enumerate(
+            zip(free, drawn, strict=True)
+        ):
+            if nodes is not None and node not in nodes:
+                free_row, drawn_row, component = free_row[:0], drawn_row[:0], component[:0]
+            cells.append(self._cells(node, rows, free_row, rows[drawn_row], component))
+        return Families(cells, components.row, len(rows))
 
     def _cells(
         self, node: int, rows: Tensor, free: Tensor, drawn: Tensor, component: Tensor
@@ -209,27 +211,43 @@ class Completions:
         return self.families(rows).log_prob(log_factor)
 
 
-def _first_alike(completed: Tensor, plan: Plan) -> Tensor:
-    """Returns the first completion that agrees with each on a node's family, (K, N, d)."""
-    count = len(completed)
-    first = torch.arange(count)[:, None, None].expand(completed.shape).to(torch.int16).clone()
-    if count > MOST_COMPARED:
-        return first
-    for node, parents in enumerate(plan.graph.parents):
-        family = completed[..., [node, *parents]]
-        for earlier in reversed(range(count - 1)):
-            alike = (family[earlier] == family[earlier + 1 :]).all(-1)
-            rest = first[earlier + 1 :, :, node]
-            rest[alike] = earlier
-    return first
+def _by_node(nodes: int, node: Tensor, *columns: Tensor) -> list[list[Tensor]]:
+    """Returns the columns of what belongs to each node, in their order."""
+    order, counts = torch.argsort(node, stable=True), torch.bincount(node, minlength=nodes)
+    parts = [column[order].split(counts.tolist()) for column in columns]
+    return [list(mine) for mine in zip(*parts, strict=True)]
 
 
-def _log_factors(model: StructuralModel, completed: Tensor, plan: Plan) -> Tensor:
-    """Returns log φ of the factors that belong to components, zero elsewhere, (K, N, d)."""
-    of_node, row, _ = plan.components().factors()
-    found = torch.zeros_like(completed)
-    for node in range(len(plan.graph)):
-        rows = row[of_node == node]
-        own, parents = model.family_of(completed, node, rows)
-        found[:, rows, node] = model.mechanism(node).log_prob(own, parents)
-    return found
+def _factors(model: StructuralModel, completed: Tensor, plan: Plan) -> tuple[Tensor, Tensor]:
+    """Returns log φ of the factors of components, and which completions agree on them.
+
+    Each is (K, N, d): zero, and the completion itself, where a factor belongs to no component.
+    """
+    log_factor = torch.zeros_like(completed)
+    first = torch.arange(len(completed), dtype=torch.int16)[:, None, None]
+    first = first.expand(completed.shape).clone()
+    node, row, _ = plan.components().factors()
+    for i, (rows,) in enumerate(_by_node(len(plan.graph), node, row)):
+        own, parents = model.family_of(completed, i, rows)
+        log_factor[:, rows, i] = model.mechanism(i).log_prob(own, parents)
+        first[:, rows, i] = _first_alike(torch.cat([own[..., None], parents], -1))
+    return log_factor, first
+
+
+def _first_alike(family: Tensor) -> Tensor:
+    """Returns the first completion that agrees with each on a family (K, n, 1 + p), (K, n).
+
+    Those that agree have the same sum of their bits times odd numbers, and are found by sorting;
+    of those that have the same sum by chance, each counts as its own.
+    """
+    count, _, size = family.shape
+    odd = torch.randint(2**62, (size,), generator=derive_generator(0, "alike")) * 2 + 1
+    key = (family.view(torch.int64) * odd).sum(-1).T  # (n, K)
+    key, order = key.sort(stable=True, dim=1)
+    own = torch.arange(count).expand(key.shape)
+    is_new = torch.cat([torch.ones_like(key[:, :1]), key[:, 1:] != key[:, :-1]], 1).bool()
+    start = torch.where(is_new, own, 0).cummax(1).values
+    first = torch.empty_like(order).scatter_(1, order, order.gather(1, start)).T
+    index = first[..., None].expand(family.shape)
+    alike = (family.gather(0, index) == family).all(-1)
+    return torch.where(alike, first, own.T).to(torch.int16)

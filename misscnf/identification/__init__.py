@@ -1,11 +1,11 @@
 """What the holes of a table leave identified, before any fit: `check` makes a `Report`.
 
 checking, settings      the check itself, and every number that shapes it
-columns, families       what is there: columns, patterns of holes, families seen whole
+columns, families       what is there: columns, patterns of holes, families and who needs them
 scan, regions           where families are not seen: along a column, and of two together
 loss, little            how values are lost, and whether they exist at all
-independences, consequences    the graph against the rows, and which questions lean on a gap
-report, words, pictures        how it is told: tables, sentences, a figure
+independences           the graph against the rows
+report, words, pictures    how it is told: tables, sentences, a figure
 """
 
 from misscnf.identification.checking import check

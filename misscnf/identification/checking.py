@@ -9,15 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import pandas as pd
 
 from misscnf.data.kinds import Kinds
 from misscnf.data.table import IncompleteTable, Table
 from misscnf.errors import InputError
+from misscnf.fitting.select.parents import arrange_blocks
 from misscnf.graph import CausalGraph, GraphLike
-from misscnf.identification.columns import Column, read_columns
-from misscnf.identification.consequences import leaning, needed_for_effect
-from misscnf.identification.families import find_patterns, usage_table, whole_families
+from misscnf.identification.columns import read_columns
+from misscnf.identification.families import (
+    find_patterns,
+    leaning,
+    needed_for_effect,
+    usage_table,
+    whole_families,
+)
 from misscnf.identification.independences import find_contradictions
 from misscnf.identification.little import little_test
 from misscnf.identification.loss import explain_holes, find_structural_holes
@@ -25,11 +30,11 @@ from misscnf.identification.pictures import Curve, coverage_curve
 from misscnf.identification.regions import Region, Search, thinnest_region, unrevealed_regions
 from misscnf.identification.report import Report, StructuralHole, node_table, region_table
 from misscnf.identification.scan import Axis, fewest_rows
-from misscnf.identification.settings import CheckSettings, Telling, read_settings
+from misscnf.identification.settings import CheckSettings, Telling
 from misscnf.identification.words import percent, where
 from misscnf.options import change
 
-__all__ = ["check"]
+__all__ = ["check", "read_effect"]
 
 
 def check(
@@ -71,11 +76,18 @@ def check(
         y with its parent t: never seen together where t is above 1
     """
     graph = CausalGraph.read(graph)
+    if not isinstance(settings, CheckSettings):
+        settings = change(CheckSettings(), settings or {})
     short = {"regions.chance": chance, "regions.share": share}
-    given = {name: _share(name, value) for name, value in short.items() if value is not None}
-    chosen = change(read_settings(settings), given)
-    asked, needed = _needed(graph, effect)
+    chosen = change(settings, {name: given for name, given in short.items() if given is not None})
     table = IncompleteTable.read(df, graph.nodes, kinds=kinds)
+    if not graph.edges_inside:  # of blocks; a fitted graph has its arrows
+        graph = arrange_blocks(graph, table.values, table.observed, table.schema.domains)
+        table = table.in_order(graph.nodes)
+    asked, needed = None, list(range(len(graph)))
+    if effect is not None:
+        asked = read_effect(graph, effect)
+        needed = sorted(needed_for_effect(graph, *map(graph.index, asked)))
     columns = read_columns(table, chosen.most_levels)
     observed = table.observed.numpy()
     patterns = find_patterns(observed)
@@ -83,10 +95,10 @@ def check(
     whole = np.column_stack([whole_families(graph, observed)[:, needed], observed.all(axis=1)])
     members = [frozenset(graph.families[i]) for i in needed] + [frozenset(range(len(graph)))]
     axes = [axis for axis in (Axis(column, chosen.regions) for column in columns) if len(axis)]
-    search = Search(whole, members, axes, chosen.regions)
-    *flagged, complete = unrevealed_regions(search)
     names = tuple(graph.nodes[i] for i in needed)
-    listed = _listed_regions(search, names, flagged)
+    search = Search(whole, [*names, "all"], members, axes, chosen.regions)
+    *flagged, complete = unrevealed_regions(search)
+    listed = _listed_regions(search, flagged)
     uncovered = [i for i, regions in zip(needed, flagged, strict=True) if regions]
     loss, loss_p_value = explain_holes(columns, chosen.loss)
     nodes = columns[: len(graph)]
@@ -106,11 +118,13 @@ def check(
         regions=region_table(graph, listed),
         full_pattern_positivity=not complete,
         full_pattern_sentence=_full_pattern(complete),
-        consequences=_consequences(graph, asked, uncovered),
+        consequences=leaning(graph, uncovered, asked),
         loss=tuple(loss),
         loss_p_value=loss_p_value,
         little=little_test(np.column_stack(numbers), chosen.little) if numbers else None,
-        structural_holes=_structural_holes(columns, search.axes, chosen),
+        structural_holes=tuple(
+            map(_structural_hole, find_structural_holes(columns, axes, chosen))
+        ),
         contradictions=tuple(contradictions),
         independences_tested=tested,
         ignored=tuple(name for name in table.ignored if name not in named),
@@ -119,56 +133,38 @@ def check(
     )
 
 
-def _share(name: str, value: float) -> float:
-    if not isinstance(value, int | float):
-        raise InputError(f"{name} is a share between 0 and 1, such as 0.02; got {value!r}.")
-    return value
-
-
-def _needed(
-    graph: CausalGraph, effect: tuple[str, str] | None
-) -> tuple[tuple[str, str] | None, list[int]]:
-    """Returns the effect as names, and the nodes whose families it needs: all without one."""
-    if effect is None:
-        return None, list(range(len(graph)))
+def read_effect(graph: CausalGraph, effect: tuple[str, str]) -> tuple[str, str]:
+    """Returns a treatment and an outcome of a graph as they are; refuses anything else."""
     if isinstance(effect, str) or not isinstance(effect, Sequence) or len(effect) != 2:
-        raise InputError(
-            f"an effect is a pair (treatment, outcome) of two nodes, such as ('t', 'y'); "
-            f"got {effect!r}.",
-            about="effect",
-        )
-    treatment, outcome = graph.index(effect[0]), graph.index(effect[1])
+        said = "an effect is a pair (treatment, outcome) of two nodes, such as ('t', 'y')"
+        raise InputError(f"{said}; got {effect!r}.", about="effect")
+    treatment, outcome = (graph.nodes[graph.index(name)] for name in effect)
     if treatment == outcome:
-        said = f"an effect is of one node on another; got {effect[0]!r} twice."
+        said = f"an effect is of one node on another; got {treatment!r} twice."
         raise InputError(said, about="effect")
-    needed = sorted(needed_for_effect(graph, treatment, outcome))
-    return (graph.nodes[treatment], graph.nodes[outcome]), needed
+    graph.refuse_intervention(treatment)
+    return treatment, outcome
 
 
-def _listed_regions(
-    search: Search, nodes: Sequence[str], flagged: Sequence[Sequence[Region]]
-) -> list[tuple[str, Region]]:
+def _listed_regions(search: Search, flagged: Sequence[Sequence[Region]]) -> list[Region]:
     """Returns the flagged regions and, of families without any, where they are seen least."""
-    listed: list[tuple[str, Region]] = []
-    for target, (node, regions) in enumerate(zip(nodes, flagged, strict=True)):
+    listed: list[Region] = []
+    for target, regions in enumerate(flagged):
         if not regions and not search.whole[:, target].all():
             thin = thinnest_region(search, target)
             regions = [] if thin is None else [thin]
-        listed += [(node, region) for region in regions]
-    return listed
+        listed += regions
+    return sorted(listed, key=lambda region: (not region.flagged, -region.share))
 
 
-def _curves(
-    search: Search, listed: Sequence[tuple[str, Region]], telling: Telling
-) -> tuple[Curve, ...]:
+def _curves(search: Search, listed: Sequence[Region], telling: Telling) -> tuple[Curve, ...]:
     """Returns the curves to draw: of flagged regions, or of the thinnest if there are none."""
-    drawn = [pair for pair in listed if pair[1].conditions]
-    drawn.sort(key=lambda pair: (not pair[1].flagged, pair[1].upper, -pair[1].share))
-    if drawn and drawn[0][1].flagged:
-        drawn = [pair for pair in drawn if pair[1].flagged]
+    drawn = [region for region in listed if region.conditions]
+    drawn.sort(key=lambda region: (not region.flagged, region.upper, -region.share))
+    if drawn and drawn[0].flagged:
+        drawn = [region for region in drawn if region.flagged]
     return tuple(
-        coverage_curve(node, search.whole[:, region.target], region, search.rules, telling.bins)
-        for node, region in drawn[: telling.most_curves]
+        coverage_curve(search, region, telling.bins) for region in drawn[: telling.most_curves]
     )
 
 
@@ -185,27 +181,11 @@ def _full_pattern(regions: Sequence[Region]) -> str:
     )
 
 
-def _consequences(
-    graph: CausalGraph, effect: tuple[str, str] | None, uncovered: Sequence[int]
-) -> pd.DataFrame:
-    table = leaning(graph, uncovered)
-    if effect is None:
-        return table
-    asked = (table["question"] == "effect") & (table["treatment"] == effect[0])
-    return table[asked & (table["outcome"] == effect[1])].reset_index(drop=True)
-
-
-def _structural_holes(
-    columns: Sequence[Column], axes: Sequence[Axis], settings: CheckSettings
-) -> tuple[StructuralHole, ...]:
-    lines = []
-    for column, region in find_structural_holes(columns, axes, settings):
-        place = where(region.conditions)
-        holes = 1.0 - region.elsewhere
-        rest = f"in {percent(holes)} of the others" if holes > 0.0 else "nowhere else"
-        question = (
-            f"{column.name} is missing in all {region.rows} rows where {place}, and {rest}: does "
-            f"it exist there? If not, these are no lost values, and should not be imputed."
-        )
-        lines.append(StructuralHole(column.name, place, region.rows, holes, question))
-    return tuple(lines)
+def _structural_hole(region: Region) -> StructuralHole:
+    place, holes = where(region.conditions), 1.0 - region.elsewhere
+    rest = f"in {percent(holes)} of the others" if holes > 0.0 else "nowhere else"
+    question = (
+        f"{region.node} is missing in all {region.rows} rows where {place}, and {rest}: does "
+        f"it exist there? If not, these are no lost values, and should not be imputed."
+    )
+    return StructuralHole(region.node, place, region.rows, holes, question)

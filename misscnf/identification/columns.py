@@ -42,10 +42,14 @@ class Column:
         return ~np.isnan(self.values)
 
     @property
-    def whole_numbers(self) -> bool:
-        """Whether every value is an integer."""
+    def stepped(self) -> bool:
+        """Whether values are levels or whole numbers, which a stretch can end at."""
         shown = self.values[self.observed]
-        return bool((shown == np.round(shown)).all())
+        return self.labels is not None or bool((shown == np.round(shown)).all())
+
+    def label(self, value: float) -> str:
+        """Returns a value, or the level of a code, in words."""
+        return f"{value:.12g}" if self.labels is None else self.labels[int(value)]
 
     def features(self) -> np.ndarray:
         """(N, k) standardised numbers: itself if ordered or two-valued, else one a level less one.
@@ -63,9 +67,7 @@ class Column:
 def read_columns(table: IncompleteTable, most_levels: int) -> tuple[Column, ...]:
     """Reads the columns of the nodes, in graph order, then the usable ones outside the graph.
 
-    Arguments:
-        table: The table.
-        most_levels: A column of words outside the graph with more is left aside.
+    A column of words outside the graph with more than the most levels is left aside.
     """
     nodes = [_read_node(table, j) for j in range(len(table.nodes))]
     others = [_read_outsider(series, most_levels) for series in table.outside]

@@ -1,4 +1,4 @@
-r"""What rows show together: patterns of holes, and families seen whole.
+r"""What rows show together: patterns of holes, families seen whole, and which questions need them.
 
 A pattern is the set O of columns that a row shows. Patterns are monotone if they are nested,
 O_1 ⊇ O_2 ⊇ …, as where people drop out of a study one by one. Rows with the same pattern are one
@@ -12,12 +12,22 @@ show both, so what counts is
 Full-pattern positivity asks for rows that show everything; causal-family positivity only that
 each family is seen whole, by one pattern or another (paper, Definition "Positivity conditions").
 Both ask for it at (almost) every value; counts alone settle only the case of never.
+
+A question needs the families of the mechanisms that its answer is computed with:
+
+    the marginal of y         y and its ancestors
+    the effect of t on y      y and its ancestors in the graph without edges into t, but for t
+    a counterfactual of y,    the nodes on directed paths from t to y, but for t, in rows without
+        had t been other      holes; all mechanisms in rows with holes, whose noise is inferred
+
+The effect of t on a node that is not its descendant is zero by the graph and needs none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,15 +35,8 @@ from torch import Tensor
 
 from misscnf.graph import CausalGraph
 
-__all__ = [
-    "Patterns",
-    "find_patterns",
-    "usage_table",
-    "uncovered_families",
-    "warning_sentence",
-    "whole_families",
-    "family_names",
-]
+__all__ = ["Patterns", "find_patterns", "usage_table", "whole_families", "family_names"]
+__all__ += ["uncovered_families", "warning_sentence", "needed_for_effect", "leaning"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +49,6 @@ class Patterns:
     """(P,) how many rows have it."""
     of_row: np.ndarray
     """(N,) the pattern of each row."""
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     @property
     def monotone(self) -> bool:
@@ -104,14 +104,9 @@ def whole_families(graph: CausalGraph, observed: np.ndarray) -> np.ndarray:
 
 
 def uncovered_families(graph: CausalGraph, observed: np.ndarray | Tensor) -> list[str]:
-    """Returns the nodes that no row shows together with all their parents.
-
-    Arguments:
-        graph: The causal graph.
-        observed: (N, d), True where a value is there; a pattern may stand for its rows.
-    """
-    seen = np.atleast_1d(whole_families(graph, np.asarray(observed, dtype=bool)).any(axis=0))
-    return [node for node, there in zip(graph.nodes, seen, strict=True) if not there]
+    """Returns the nodes that no row (or pattern) shows together with all their parents."""
+    whole = whole_families(graph, np.asarray(observed, dtype=bool))
+    return [node for node, rows in zip(graph.nodes, whole.T, strict=True) if not rows.any()]
 
 
 def warning_sentence(graph: CausalGraph, uncovered: Sequence[str]) -> str:
@@ -127,7 +122,44 @@ def warning_sentence(graph: CausalGraph, uncovered: Sequence[str]) -> str:
 
 def family_names(graph: CausalGraph, node: str) -> str:
     """Returns a family in words, such as "y with its parents a, b"."""
-    parents = graph.parents_of(node)
+    parents = graph.in_blocks(graph.parents_of(node))
     if not parents:
         return node
     return f"{node} with its parent{'s' * (len(parents) > 1)} {', '.join(parents)}"
+
+
+def needed_for_effect(graph: CausalGraph, treatment: int, outcome: int) -> frozenset[int]:
+    """Returns the nodes whose families the effect of one node on another needs."""
+    if outcome not in graph.descendants([treatment]):
+        return frozenset()
+    needed = {outcome}
+    for i in reversed(range(outcome + 1)):
+        if i in needed and i != treatment:
+            needed.update(graph.parents[i])
+    return frozenset(needed - {treatment})
+
+
+def leaning(
+    graph: CausalGraph, uncovered: Collection[int], effect: tuple[str, str] | None
+) -> pd.DataFrame:
+    """Returns questions with the families they need, and those of them that are not covered.
+
+    These are all questions, or one effect.
+    """
+    names = graph.nodes
+
+    def line(question: str, t: int | None, y: int, need: frozenset[int]) -> tuple[Any, ...]:
+        told = (tuple(names[i] for i in sorted(part)) for part in (need, need & set(uncovered)))
+        return question, None if t is None else names[t], names[y], *told
+
+    above = [graph.ancestral_closure([y]) for y in range(len(graph))]
+    lines = [line("marginal", None, y, needed) for y, needed in enumerate(above)]
+    causes = (t for t, name in enumerate(graph.nodes) if graph.block_of(name) is None)
+    for t in causes:
+        below = graph.descendants([t]) - {t}
+        for y in sorted(below):
+            lines.append(line("effect", t, y, needed_for_effect(graph, t, y)))
+            lines.append(line("counterfactual", t, y, below & above[y]))
+    if effect is not None:
+        lines = [told for told in lines if told[:3] == ("effect", *effect)]
+    return pd.DataFrame(lines, columns=["question", "treatment", "outcome", "needs", "leans on"])

@@ -7,11 +7,13 @@ property). For each pair without an edge, j before i in the graph's order,
 
 on the rows that show them all, with Fisher's z and Holm's correction. Loss that depends on values
 can make such correlations, and so can nonlinear mechanisms that are not cubic: this is
-information. Only contradictions that are both certain and sizeable are told.
+information. Only contradictions that are both certain and sizeable are told. Inside a block
+nothing is claimed, and nothing is tested.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -42,26 +44,21 @@ class Contradiction:
 def find_contradictions(
     graph: CausalGraph, columns: Sequence[Column], rules: IndependenceRules, seed: int = 0
 ) -> tuple[list[Contradiction], int]:
-    """Tests the independences that a graph implies.
+    """Returns the contradictions, strongest first, and how many independences were tested.
 
-    Arguments:
-        graph: The causal graph.
-        columns: The columns of its nodes, in order.
-        rules: How the tests are made.
-        seed: Picks rows where there are more than a test needs.
-
-    Returns:
-        The contradictions, strongest first, and how many independences were tested.
+    The columns are those of the nodes. The seed picks rows where there are more than needed.
     """
     order = np.random.default_rng(seed).permutation(len(columns[0].values))
     features = [column.features() for column in columns]
     tests: list[tuple[int, int, float, int]] = []
+    blocks = ([graph.index(name) for name in members] for members in graph.blocks.values())
+    unclaimed = {pair for members in blocks for pair in itertools.permutations(members, 2)}
     for i, parents in enumerate(graph.parents):
         if features[i].shape[1] != 1:
             continue  # levels without an order have no correlation
         shown = np.all([columns[p].observed for p in graph.families[i]], axis=0)
         for j in range(i):
-            if j in parents or features[j].shape[1] != 1:
+            if j in parents or features[j].shape[1] != 1 or (i, j) in unclaimed:
                 continue
             rows = order[(shown & columns[j].observed)[order]][: rules.most_rows]
             if len(rows) >= rules.fewest_rows:

@@ -57,12 +57,9 @@ class LogisticFit:
 
 
 def fit_logistic(features: np.ndarray, happens: np.ndarray, penalty: float = 1e-4) -> LogisticFit:
-    """Fits P(happens | x) = σ(b + w · x) by Newton's method.
+    """Fits P(happens | x) = σ(b + w · x) to features of a scale near one, by Newton's method.
 
-    Arguments:
-        features: (N, k) finite numbers, of a scale near one.
-        happens: (N,) True where it happens.
-        penalty: A ridge that keeps the weights finite where the two are separated exactly.
+    The penalty is a ridge: weights stay finite where the two are separated exactly.
     """
     design = np.column_stack([np.ones(len(features)), features])
     target = happens.astype(np.float64)
@@ -88,8 +85,8 @@ def fit_logistic(features: np.ndarray, happens: np.ndarray, penalty: float = 1e-
 
 def likelihood_ratio_test(full: LogisticFit, reduced: LogisticFit) -> float:
     """Returns the p-value of the features that a fit has beside those of another."""
-    gain = full.log_likelihood - reduced.log_likelihood
-    return float(chdtrc(len(full.weights) - len(reduced.weights), max(0.0, 2.0 * gain)))
+    difference = full.log_likelihood - reduced.log_likelihood
+    return float(chdtrc(len(full.weights) - len(reduced.weights), max(0.0, 2.0 * difference)))
 
 
 def holm(p_values: Sequence[float] | np.ndarray) -> np.ndarray:
@@ -137,16 +134,11 @@ class Explained:
 def explain_holes(
     columns: Sequence[Column], rules: LossRules, seed: int = 0
 ) -> tuple[list[Explained], float]:
-    """Explains the holes of each node.
+    """Explains the holes of each node, by nodes and other columns.
 
-    Arguments:
-        columns: The nodes, and others that may explain.
-        rules: How the tests are made.
-        seed: Picks rows where there are more than a regression needs.
-
-    Returns:
-        A line for each node with holes, and the smallest corrected p-value of all tests (1 if
-        there was none): the p-value of a test that all losses are completely at random.
+    Beside a line for each node with holes stands the smallest corrected p-value of all tests (1 if
+    there was none): the p-value of a test that all losses are completely at random. The seed picks
+    rows where there are more than a regression needs.
     """
     holey = [c for c in columns if c.node is not None and not c.observed.all()]
     if not holey:
@@ -263,18 +255,18 @@ def _that_are_shown_together(column: Column, by: Sequence[Column], fewest: int) 
 
 def find_structural_holes(
     columns: Sequence[Column], axes: Sequence[Axis], settings: CheckSettings
-) -> list[tuple[Column, Region]]:
-    """Returns columns with the region where they are never there, although elsewhere they are."""
+) -> list[Region]:
+    """Returns where columns are never there, although elsewhere they are."""
     holey = [c for c in columns if c.node is not None and not c.observed.all()]
     if not holey:
         return []
     shown = np.column_stack([column.observed for column in holey])
-    members = [frozenset({column.node or 0}) for column in holey]
-    found = Search(shown, members, axes, settings.structural_regions).stretches()
-    least, lines = settings.structural.shown_elsewhere, []
-    for target, column in enumerate(holey):
-        never = [region for region in found[target] if region.flagged and region.whole == 0]
+    names, members = [c.name for c in holey], [frozenset({c.node or 0}) for c in holey]
+    found = Search(shown, names, members, axes, settings.structural_regions).stretches()
+    lines = []
+    for regions in found:
+        never = [region for region in regions if region.flagged and region.whole == 0]
         best = max(never, key=lambda region: region.elsewhere, default=None)
-        if best is not None and best.elsewhere >= least:
-            lines.append((column, best))
+        if best is not None and best.elsewhere >= settings.structural.shown_elsewhere:
+            lines.append(best)
     return lines

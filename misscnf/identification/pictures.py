@@ -1,8 +1,8 @@
 r"""The picture of a report: patterns of holes, families seen whole, and where they are not.
 
-Left, a line a pattern, dark where a column is shown, with how frequent it is beside it; right, the
-share of rows that show each family; below, along a column, how often a family is whole, with its
-unrevealed regions shaded:
+Left, a line a pattern, filled where a column is shown, with how frequent it is beside it. Right,
+the share of rows that show each family. Below, along a column, how often a family is whole, with
+its unrevealed regions shaded:
 
     chance of bin b  =  whole rows in b / rows in b,        bins of about as many rows each.
 
@@ -11,15 +11,16 @@ matplotlib takes long to load and most reports are read, so it is imported where
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from misscnf.display.style import STYLE
-from misscnf.identification.regions import Region
+from misscnf.identification.regions import Region, Search
 from misscnf.identification.scan import Axis
-from misscnf.identification.settings import RegionRules
 from misscnf.identification.words import where
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
     from misscnf.identification.report import Report
 
-__all__ = ["Curve", "coverage_curve", "draw_report", "short"]
+__all__ = ["Curve", "coverage_curve", "draw_report", "shown_patterns"]
+__all__ += ["draw_patterns", "draw_coverage", "short"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,17 +52,15 @@ class Curve:
     flagged: bool
 
 
-def coverage_curve(
-    node: str, whole: np.ndarray, region: Region, rules: RegionRules, bins: int
-) -> Curve:
-    """Returns the curve of a family, whole (N,), along the first column of a region.
+def coverage_curve(search: Search, region: Region, bins: int) -> Curve:
+    """Returns the curve of a family along the first column of a region.
 
     Where a region has two columns, the curve is that of the rows inside the second.
     """
-    first, *others = region.conditions
-    column, stretch, labels = first.column, first.stretch, first.column.labels
-    among = np.logical_and.reduce([condition.holds() for condition in others])
-    axis = Axis(column, rules).among(np.broadcast_to(among, len(whole)))
+    whole, (stretch, *others) = search.whole[:, region.target], region.conditions
+    column, labels = stretch.column, stretch.column.labels
+    among = np.logical_and.reduce([other.holds() for other in others])
+    axis = Axis(column, search.rules).among(np.broadcast_to(among, len(whole)))
     starts = axis.ties[:-1] if labels is not None else axis.even_starts(min(bins, len(axis)))
     stops = np.append(starts[1:], len(axis))
     chances = np.add.reduceat(whole[axis.order], starts, dtype=np.int64) / (stops - starts)
@@ -73,7 +73,8 @@ def coverage_curve(
         high = axis.values[-1] if stretch.high is None else stretch.high
         shaded = ((float(low), float(high)),)
     names = None if labels is None else tuple(labels[int(code)] for code in places)
-    return Curve(node, column.name, where(others), places, chances, names, shaded, region.flagged)
+    within, flagged = where(others), region.flagged
+    return Curve(region.node, column.name, within, places, chances, names, shaded, flagged)
 
 
 def draw_report(report: Report) -> Figure:
@@ -82,54 +83,65 @@ def draw_report(report: Report) -> Figure:
     from matplotlib.figure import Figure
 
     telling, curves, across = report.settings.telling, report.curves, 3
+    patterns = shown_patterns(report, telling.most_patterns)
     with mpl.rc_context(STYLE.rc()):
         families = min(len(report.nodes), telling.most_families)
-        patterns = min(len(report.patterns), telling.most_patterns)
         down = -(-len(curves) // across)
-        top = 1.2 + 0.22 * max(families, patterns, 5)
+        top = 1.2 + 0.22 * max(families, len(patterns), 5)
         figure = Figure(figsize=(9.5, top + 2.1 * down), layout="constrained", dpi=120)
         grid = figure.add_gridspec(1 + down, 1, height_ratios=[top, *[2.1] * down])
         upper = grid[0].subgridspec(1, 2, width_ratios=[1.3, 1.0])
-        _draw_patterns(figure.add_subplot(upper[0]), report, patterns)
+        ax = figure.add_subplot(upper[0])
+        draw_patterns(ax, patterns, [f"{n} ({n / report.rows:.0%})" for n in patterns.index])
+        ax.set_ylim(max(len(patterns), 4), 0)
+        more = len(report.patterns) - len(patterns)
+        ax.set_xlabel(f"… and {more} more patterns" if more else "")
+        ax.set_title("Patterns: what rows show (filled) and lack (cross)")
         _draw_families(figure.add_subplot(upper[1]), report, families)
-        for line in range(down):
-            lower = grid[1 + line].subgridspec(1, across)
-            for place, curve in enumerate(curves[line * across : (line + 1) * across]):
-                _draw_curve(figure.add_subplot(lower[place]), curve)
+        for place, curve in enumerate(curves):
+            lower = grid[1 + place // across].subgridspec(1, across)
+            ax = figure.add_subplot(lower[place % across])
+            draw_coverage(ax, curve)
+            within = f"{short(curve.column, 12)}, where {short(curve.within, 24)}"
+            ax.set_xlabel(within if curve.within else short(curve.column))
+            ax.set_title(f"{short(curve.node, 16)} whole, along {short(curve.column, 16)}")
         state = "nothing speaks against it" if report.ok else "not guaranteed"
         figure.suptitle(f"Family positivity: {state}", x=0.01, ha="left", fontsize=11)
     return figure
 
 
-def _draw_patterns(ax: Axes, report: Report, count: int) -> None:
-    from matplotlib.colors import ListedColormap
+def shown_patterns(report: Report, most: int, most_columns: int = 30) -> pd.DataFrame:
+    """Returns the most frequent patterns by their row counts, True where a column is shown.
 
+    Where there are too many columns, those without holes are left out.
+    """
     names = list(report.graph.nodes)
-    shown = report.patterns[names].to_numpy(dtype=bool)[:count]
-    ax.pcolormesh(
-        np.arange(len(names) + 1),
-        np.arange(count + 1),
-        shown.astype(float),
-        cmap=ListedColormap([STYLE.rule, STYLE.blue]),
-        vmin=0.0,
-        vmax=1.0,
-        edgecolors="white",
-        linewidth=1.0,
-    )
-    ax.set_ylim(max(count, 4), 0)
+    if len(names) > most_columns:
+        holey = [name for name in names if not report.patterns[name].all()]
+        names = (holey or names)[:most_columns]
+    return report.patterns.set_index("row count")[names].head(most)
+
+
+def draw_patterns(ax: Axes, patterns: pd.DataFrame, labels: Sequence[str]) -> None:
+    """Draws which columns are seen together, a line a pattern, each with its label."""
+    from matplotlib.patches import Rectangle
+
+    rows, columns = patterns.shape
+    for (y, x), there in np.ndenumerate(patterns.to_numpy(dtype=bool)):
+        if there:
+            corner, seen = (x + 0.03, y + 0.08), STYLE.middle_blue
+            ax.add_patch(Rectangle(corner, 0.94, 0.84, facecolor=seen, linewidth=0))
+        else:
+            ax.plot(x + 0.5, y + 0.5, marker="x", color=STYLE.orange, markersize=4.5)
+    ax.set_xlim(0, columns)
+    ax.set_ylim(rows, 0)
     ax.xaxis.tick_top()
-    letters = [short(name, 14) for name in names]
-    size = min(9.0, 270.0 / len(names))
-    upright = 90 if sum(map(len, letters)) > 45 else 0  # letters that fit side by side
-    ax.set_xticks(np.arange(len(names)) + 0.5, letters, rotation=upright, fontsize=size)
-    rows = report.patterns["row count"].to_numpy()[:count]
-    ax.set_yticks(np.arange(count) + 0.5, [f"{n} ({n / report.rows:.0%})" for n in rows])
+    letters, turn = [short(str(name), 14) for name in patterns], 90 if columns > 4 else 0
+    size = min(STYLE.font_size, 190.0 / columns)
+    ax.set_xticks(np.arange(columns) + 0.5, letters, rotation=turn, fontsize=size)
+    ax.set_yticks(np.arange(rows) + 0.5, labels)
     ax.tick_params(length=0)
-    for side in ax.spines.values():
-        side.set_visible(False)
-    more = len(report.patterns) - count
-    ax.set_xlabel(f"… and {more} more patterns" if more else "")
-    ax.set_title("Patterns: what rows show (blue)")
+    ax.spines[:].set_visible(False)
 
 
 def _draw_families(ax: Axes, report: Report, count: int) -> None:
@@ -157,26 +169,20 @@ def _draw_families(ax: Axes, report: Report, count: int) -> None:
     ax.margins(y=0.02)
 
 
-def _draw_curve(ax: Axes, curve: Curve) -> None:
+def draw_coverage(ax: Axes, curve: Curve) -> None:
+    """Draws how often a family is seen whole along a column, with its region shaded."""
     colour = STYLE.orange if curve.flagged else STYLE.blue
+    margin = 0.4 if curve.labels is not None else 0.0
+    for low, high in curve.shaded:
+        ax.axvspan(low - margin, high + margin, color=STYLE.pale_orange, linewidth=0)
     if curve.labels is None:
-        first, last = curve.places[0], curve.places[-1]
-        margin = 0.03 * (last - first)
-        for low, high in curve.shaded:
-            low, high = max(low, first - margin), min(high, last + margin)
-            ax.axvspan(low, high, color=colour, alpha=0.15, linewidth=0)
-        ax.set_xlim(first - margin, last + margin)
-        ax.plot(curve.places, curve.chances, color=colour, marker=".", markersize=4, linewidth=1.2)
+        ax.plot(curve.places, curve.chances, color=colour)
     else:
-        ax.bar(curve.places, curve.chances, color=STYLE.blue, width=0.7)
-        for place, _ in curve.shaded:
-            ax.axvspan(place - 0.4, place + 0.4, color=colour, alpha=0.15, linewidth=0)
-        ax.set_xticks(curve.places, [short(label, 8) for label in curve.labels])
+        ax.bar(curve.places, curve.chances, color=colour, width=0.6)
+        ax.set_xticks(curve.places, [short(name, 7) for name in curve.labels])
     ax.set_ylim(-0.03, 1.03)
-    ax.set_yticks([0.0, 0.5, 1.0], ["0", "50 %", "100 %"])
-    within = f"{short(curve.column, 12)}, where {short(curve.within, 24)}"
-    ax.set_xlabel(within if curve.within else short(curve.column))
-    ax.set_title(f"{short(curve.node, 16)} whole, along {short(curve.column, 16)}")
+    ax.set_yticks([0.0, 0.5, 1.0], ["0 %", "50 %", "100 %"])
+    ax.grid(axis="y")
 
 
 def short(name: str, most: int = 28) -> str:

@@ -47,7 +47,6 @@ from functools import cached_property
 import numpy as np
 from scipy.special import xlogy
 
-from misscnf.identification.columns import Column
 from misscnf.identification.scan import (
     Axis,
     Scores,
@@ -59,19 +58,7 @@ from misscnf.identification.scan import (
 )
 from misscnf.identification.settings import RegionRules
 
-__all__ = ["Condition", "Region", "Search", "unrevealed_regions", "thinnest_region"]
-
-
-@dataclass(frozen=True)
-class Condition:
-    """What the rows of a region have in common, in one column."""
-
-    column: Column
-    stretch: Stretch
-
-    def holds(self) -> np.ndarray:
-        """Returns (N,), True for the rows that are known to be in it."""
-        return self.stretch.holds(self.column.values)
+__all__ = ["Region", "Search", "unrevealed_regions", "thinnest_region"]
 
 
 @dataclass(frozen=True)
@@ -80,7 +67,9 @@ class Region:
 
     target: int
     """The family, by its place among those searched."""
-    conditions: tuple[Condition, ...]
+    node: str
+    """The node whose family it is."""
+    conditions: tuple[Stretch, ...]
     """All hold at once; none means everywhere."""
     rows: int
     """Rows that are known to be in it: they show its columns."""
@@ -115,6 +104,8 @@ class Search:
 
     whole: np.ndarray
     """(N, T) True where a row shows a family whole."""
+    names: Sequence[str]
+    """Whose families they are."""
     members: Sequence[frozenset[int]]
     """The nodes of each family."""
     axes: Sequence[Axis]
@@ -127,7 +118,7 @@ class Search:
         chance = self.rules.chance
         rows = fewest_rows(chance, self.rules.level)
         scores = [Scores(chance, fraction) for fraction in self.rules.fractions]
-        return [(scored, scored.of_empty(rows)) for scored in scores]
+        return [(scored, float(scored(rows, 0))) for scored in scores]
 
     @cached_property
     def shuffled(self) -> np.ndarray:
@@ -139,9 +130,9 @@ class Search:
         """For each axis, (B, T) rows of its blocks that show a family whole."""
         return [axis.count_blocks(self.whole) for axis in self.axes]
 
-    def stretches(self) -> dict[int, list[Region]]:
+    def stretches(self) -> list[list[Region]]:
         """Returns the candidate regions of each family along single columns."""
-        found: dict[int, list[Region]] = {target: [] for target in range(self.whole.shape[1])}
+        found: list[list[Region]] = [[] for _ in self.names]
         partly = self.whole.any(axis=0) & ~self.whole.all(axis=0)
         for axis, counts in zip(self.axes, self.block_counts, strict=True):
             told: set[tuple[int, Stretch]] = set()
@@ -152,7 +143,7 @@ class Search:
                     told.update((target, stretch) for stretch in stretches)
             for target, stretch in sorted(told, key=repr):
                 if stretch.bounded:
-                    found[target].append(self.judge(target, (Condition(axis.column, stretch),)))
+                    found[target].append(self.judge(target, (stretch,)))
         return found
 
     def everywhere(self, target: int) -> Region:
@@ -161,22 +152,18 @@ class Search:
         bounds = (upper_bound, lower_bound)
         upper, lower = (bound(count, rows, self.rules.level) for bound in bounds)
         flagged = count == 0 or upper < self.rules.chance
-        return Region(target, (), rows, count, 1.0, upper, lower, flagged)
+        return Region(target, self.names[target], (), rows, count, 1.0, upper, lower, flagged)
 
     def judge(
         self,
         target: int,
-        conditions: tuple[Condition, ...],
+        conditions: tuple[Stretch, ...],
         among: np.ndarray | None = None,
         looks: int = 1,
     ) -> Region:
-        """Counts a region, and flags it or not.
+        """Counts a region among all rows, or some (N,), and flags it or not.
 
-        Arguments:
-            target: The family.
-            conditions: What makes the region.
-            among: (N,) the rows to count; all if None.
-            looks: How many searches along all columns led to it.
+        `looks` is how many searches along all columns led to it.
         """
         rules, whole = self.rules, self.whole[:, target]
         shown = _all(condition.column.observed for condition in conditions)
@@ -186,13 +173,14 @@ class Search:
         inside, outside = inside & counted, counted & ~inside
         rows, count = int(inside.sum()), int(whole[inside].sum())
         elsewhere = float(whole[outside].mean()) if outside.any() else 0.0
-        beside = [c.stretch.beside for c in conditions if c.stretch.beside is not None]
+        beside = [part.beside for part in conditions if part.beside is not None]
         around = min([elsewhere, *beside])
         level = rules.level if around >= rules.sharp else rules.vague_level
         factor = self._hiding_factor(target, conditions)
         expected = luck(count, rows, around, int(counted.sum())) * len(self.axes) * looks
         return Region(
             target=target,
+            node=self.names[target],
             conditions=conditions,
             rows=rows,
             whole=count,
@@ -209,7 +197,7 @@ class Search:
             luck=expected,
         )
 
-    def _hiding_factor(self, target: int, conditions: tuple[Condition, ...]) -> float:
+    def _hiding_factor(self, target: int, conditions: tuple[Stretch, ...]) -> float:
         """Returns s + (1 − s) κ; 1 where every column is in the family or has no holes."""
         bystanders = [c.column for c in conditions if c.column.node not in self.members[target]]
         if not bystanders:
@@ -234,9 +222,9 @@ def _find_corners(search: Search, target: int, left: np.ndarray) -> list[Region]
     whole = some[search.whole[some, target]]
     cuts = [_best_cut(axis, some, whole) for axis in search.axes]
     found = []
-    for place in np.argsort([-gain for gain, _ in cuts])[: search.rules.cuts]:
-        gain, half = cuts[place]
-        if half is not None and gain >= search.rules.least_deviance:
+    for place in np.argsort([-deviance for deviance, _ in cuts])[: search.rules.cuts]:
+        deviance, half = cuts[place]
+        if half is not None and deviance >= search.rules.least_deviance:
             found += _inside(search, target, search.axes[place], half, left)
     return found
 
@@ -260,12 +248,14 @@ def _best_cut(axis: Axis, places: np.ndarray, whole: np.ndarray) -> tuple[float,
     last_rows, last = rows.sum() - first_rows, count.sum() - first
     if not len(first):
         return 0.0, None
-    gain = 2.0 * (_fit(first, first_rows) + _fit(last, last_rows) - _fit(count.sum(), rows.sum()))
-    best = int(gain.argmax())
+    deviance = 2.0 * (
+        _fit(first, first_rows) + _fit(last, last_rows) - _fit(count.sum(), rows.sum())
+    )
+    best = int(deviance.argmax())
     if not (first_rows[best] and last_rows[best]):
         return 0.0, None
     lower_first = bool(first[best] / first_rows[best] < last[best] / last_rows[best])
-    return float(gain[best]), _side(axis, best, rows, first=lower_first)
+    return float(deviance[best]), _side(axis, best, rows, first=lower_first)
 
 
 def _side(axis: Axis, cut: int, rows: np.ndarray, *, first: bool) -> Stretch:
@@ -273,13 +263,15 @@ def _side(axis: Axis, cut: int, rows: np.ndarray, *, first: bool) -> Stretch:
     values = axis.values[axis.block_starts]
     if not axis.column.ordered:
         chosen = np.arange(len(values)) == cut
-        return Stretch(levels=tuple(int(v) for v in values[chosen if first else ~chosen]))
+        return Stretch(
+            axis.column, levels=tuple(int(v) for v in values[chosen if first else ~chosen])
+        )
     sums, margin = rows.cumsum(), axis.rules.margin
     if first:
         inner = int(np.searchsorted(sums, (1.0 - margin) * sums[cut]))
-        return Stretch(high=float(axis.values[axis.block_starts[inner + 1] - 1]))
+        return Stretch(axis.column, high=float(axis.values[axis.block_starts[inner + 1] - 1]))
     inner = int(np.searchsorted(sums, sums[cut] + margin * (sums[-1] - sums[cut])))
-    return Stretch(low=float(values[inner]))
+    return Stretch(axis.column, low=float(values[inner]))
 
 
 def _fit(whole: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -292,27 +284,25 @@ def _inside(
 ) -> list[Region]:
     """Scans every other column within one side of a cut."""
     whole, (scored, least) = search.whole[:, target], search.searches[0]
-    inside = left & half.holds(first.column.values)
+    inside = left & half.holds()
     some = _sample(search, inside)
     found = []
     for axis in search.axes:
         if axis is first or not _hints(search, axis, some, some[whole[some]]):
             continue
-        for stretch in axis.among(inside).stretches(whole, scored, least / 2)[:1]:
-            second = Condition(axis.column, stretch)
+        for second in axis.among(inside).stretches(whole, scored, least / 2)[:1]:
             again = first.among(left & second.holds())
             for sharpened in again.stretches(whole, scored, least)[:1]:
-                both = (Condition(first.column, sharpened), second)
-                found += _simplest(search, target, both, left)
+                found += _simplest(search, target, (sharpened, second), left)
     return found
 
 
 def _simplest(
-    search: Search, target: int, both: tuple[Condition, Condition], left: np.ndarray
+    search: Search, target: int, both: tuple[Stretch, Stretch], left: np.ndarray
 ) -> list[Region]:
     """Returns the region of one condition if that is enough, else that of both, if flagged."""
     for conditions in (both[:1], both[1:], both):
-        if all(condition.stretch.bounded for condition in conditions):
+        if all(condition.bounded for condition in conditions):
             region = search.judge(target, conditions, left, search.rules.cuts * len(search.axes))
             if region.flagged:
                 return [region]
@@ -329,7 +319,7 @@ def _hints(search: Search, axis: Axis, places: np.ndarray, whole: np.ndarray) ->
 def unrevealed_regions(search: Search) -> list[list[Region]]:
     """Returns the flagged regions of each family, largest first."""
     single = search.stretches()
-    return [_of_family(search, target, single[target]) for target in sorted(single)]
+    return [_of_family(search, target, found) for target, found in enumerate(single)]
 
 
 def _of_family(search: Search, target: int, single: list[Region]) -> list[Region]:
@@ -371,7 +361,7 @@ def thinnest_region(search: Search, target: int) -> Region | None:
     for _, place, start, stop in sorted(windows):
         axis = search.axes[place]
         sums = np.concatenate([[0], search.whole[axis.order, target].cumsum()])
-        region = search.judge(target, (Condition(axis.column, axis.stretch(start, stop, sums)),))
+        region = search.judge(target, (axis.stretch(start, stop, sums),))
         if region.upper < 1.0:
             return region
     return None

@@ -17,7 +17,7 @@ takes in how these change the chance (`regions`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +31,8 @@ from misscnf.identification.independences import Contradiction
 from misscnf.identification.little import LittleTest
 from misscnf.identification.loss import Explained
 from misscnf.identification.pictures import Curve
-from misscnf.identification.regions import Condition, Region
+from misscnf.identification.regions import Region
+from misscnf.identification.scan import Stretch
 from misscnf.identification.settings import CheckSettings
 from misscnf.identification.words import (
     covered_sentence,
@@ -41,7 +42,6 @@ from misscnf.identification.words import (
     where,
     write_summary,
 )
-from misscnf.options import to_dict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -118,6 +118,16 @@ class Report:
         return self.ok
 
     @property
+    def share_missing(self) -> float:
+        """The share of the cells that are holes."""
+        return 1.0 - int(self.usage["cells"].iloc[1]) / (self.rows * len(self.graph))
+
+    @property
+    def covered(self) -> tuple[str, ...]:
+        """The nodes whose families are covered."""
+        return tuple(self.nodes.loc[self.nodes["status"] == "covered", "node"])
+
+    @property
     def uncovered(self) -> tuple[str, ...]:
         """The nodes whose families are not covered."""
         return tuple(self.nodes.loc[self.nodes["status"] != "covered", "node"])
@@ -135,40 +145,19 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values, for JSON."""
-        return {
-            "ok": self.ok,
-            "effect": None if self.effect is None else list(self.effect),
-            "needed": list(self.needed),
-            "rows": self.rows,
-            "rows_to_tell": self.rows_to_tell,
-            "graph": self.graph.to_dict(),
-            "family_positivity": self.family_positivity,
-            "full_pattern_positivity": self.full_pattern_positivity,
-            "full_pattern": self.full_pattern_sentence,
-            "monotone": self.monotone,
-            "nodes": _records(self.nodes),
-            "regions": _records(self.regions),
-            "patterns": self._patterns_to_dict(),
-            "usage": _records(self.usage),
-            "consequences": _records(self.consequences),
-            "loss": jsonable([asdict(line) for line in self.loss]),
-            "loss_p_value": self.loss_p_value,
-            "little": None if self.little is None else asdict(self.little),
-            "structural_holes": jsonable([asdict(line) for line in self.structural_holes]),
-            "contradictions": jsonable([asdict(line) for line in self.contradictions]),
-            "independences_tested": self.independences_tested,
-            "ignored": list(self.ignored),
-            "settings": to_dict(self.settings),
-        }
-
-    def _patterns_to_dict(self) -> list[dict[str, Any]]:
-        names = np.array(self.graph.nodes, dtype=object)
-        shown = self.patterns[list(names)].to_numpy(dtype=bool)
-        counts = self.patterns["row count"].tolist()
-        return [
-            {"observed": names[line].tolist(), "rows": n}
-            for line, n in zip(shown, counts, strict=True)
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        found["full_pattern"] = found.pop("full_pattern_sentence")
+        found["graph"] = self.graph.to_dict()
+        found["blocks"] = {name: list(members) for name, members in self.graph.blocks.items()}
+        found["patterns"] = [
+            {
+                "observed": [node for node in self.graph.nodes if line[node]],
+                "rows": line["row count"],
+            }
+            for line in self.patterns.to_dict(orient="records")
         ]
+        del found["curves"]
+        return jsonable({"ok": self.ok, "family_positivity": self.ok, **found})
 
     def __repr__(self) -> str:
         state = "ok" if self.ok else f"not guaranteed: {', '.join(self.uncovered)}"
@@ -200,11 +189,6 @@ class Report:
         return shown.assign(parents=shown["parents"].map(", ".join))
 
 
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    columns = {str(name): jsonable(frame[name].tolist()) for name in frame.columns}
-    return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
-
-
 def node_table(
     graph: CausalGraph,
     patterns: Patterns,
@@ -212,75 +196,55 @@ def node_table(
     flagged: Sequence[Sequence[Region]],
     named: int,
 ) -> pd.DataFrame:
-    """Returns a line for each family that is needed."""
+    """Returns a line for each family that is needed, with some of its patterns by name."""
     whole, total = whole_families(graph, patterns.observed), int(patterns.rows.sum())
     names = np.array(graph.nodes, dtype=object)
-    nodes = [graph.nodes[i] for i in needed]
-    rows = [int(patterns.rows[whole[:, i]].sum()) for i in needed]
-    showing = [np.flatnonzero(whole[:, i]) for i in needed]
-    return pd.DataFrame(
-        {
-            "node": nodes,
-            "parents": [graph.parents_of(node) for node in nodes],
-            "rows shown": [int(patterns.rows[patterns.observed[:, i]].sum()) for i in needed],
-            "rows whole": rows,
-            "share whole": [count / total for count in rows],
-            "family positivity": [
-                "not guaranteed" if regions else "nothing against it" for regions in flagged
-            ],
-            "patterns": [
-                tuple(f"{{{', '.join(names[patterns.observed[p]])}}}" for p in found[:named])
-                for found in showing
-            ],
-            "pattern count": [len(found) for found in showing],
-            "status": [_status(regions) for regions in flagged],
-            "sentence": [
-                uncovered_sentence(graph, node, regions)
-                if regions
-                else covered_sentence(graph, node, count, total)
-                for node, regions, count in zip(nodes, flagged, rows, strict=True)
-            ],
-        }
-    )
+    lines = []
+    for i, regions in zip(needed, flagged, strict=True):
+        node, showing = graph.nodes[i], np.flatnonzero(whole[:, i])
+        shown, rows = (int(patterns.rows[p].sum()) for p in (patterns.observed[:, i], showing))
+        shows = tuple(f"{{{', '.join(names[patterns.observed[p]])}}}" for p in showing[:named])
+        state, status = "nothing against it", "covered"
+        told = covered_sentence(graph, node, rows, total)
+        if regions:
+            state, status = "not guaranteed", _status(regions[0])
+            told = uncovered_sentence(graph, regions)
+        family = node, graph.parents_of(node), shown, rows, rows / total
+        lines.append((*family, state, shows, len(showing), status, told))
+    columns = ["node", "parents", "rows shown", "rows whole", "share whole", "family positivity"]
+    columns += ["patterns", "pattern count", "status", "sentence"]
+    return pd.DataFrame(lines, columns=columns)
 
 
-def _status(regions: Sequence[Region]) -> str:
-    if not regions:
-        return "covered"
-    if regions[0].conditions:
+def _status(region: Region) -> str:
+    if region.conditions:
         return "uncovered in part"
-    return "never whole" if regions[0].whole == 0 else "almost never whole"
+    return "never whole" if region.whole == 0 else "almost never whole"
 
 
-def region_table(graph: CausalGraph, regions: Sequence[tuple[str, Region]]) -> pd.DataFrame:
-    """Returns a line for each region, flagged ones first, then by their share."""
-    order = sorted(regions, key=lambda pair: (not pair[1].flagged, -pair[1].share))
-    nodes, found = [node for node, _ in order], [region for _, region in order]
-
-    def counted(*fields: str) -> dict[str, list[Any]]:
-        return {name: [getattr(region, name) for region in found] for name in fields}
-
-    return pd.DataFrame(
+def region_table(graph: CausalGraph, regions: Sequence[Region]) -> pd.DataFrame:
+    """Returns a line for each region, with its counts and bounds."""
+    lines = [
         {
-            "node": nodes,
-            "family": [(node, *graph.parents_of(node)) for node in nodes],
-            "where": [where(region.conditions) or "everywhere" for region in found],
-            "conditions": [tuple(map(_condition, region.conditions)) for region in found],
-            **counted("rows", "whole", "share"),
-            "chance": [region.whole / region.rows if region.rows else 0.0 for region in found],
-            **counted("lower", "upper", "elsewhere", "hidden", "luck", "flagged"),
-            "sentence": [region_sentence(graph, node, region) for node, region in order],
+            **vars(region),
+            "family": (region.node, *graph.parents_of(region.node)),
+            "where": where(region.conditions) or "everywhere",
+            "conditions": tuple(map(_condition, region.conditions)),
+            "chance": region.whole / region.rows if region.rows else 0.0,
+            "sentence": region_sentence(graph, region),
         }
-    )
+        for region in regions
+    ]
+    columns = ["node", "family", "where", "conditions", "rows", "whole", "share", "chance"]
+    columns += ["lower", "upper", "elsewhere", "hidden", "luck", "flagged", "sentence"]
+    return pd.DataFrame(lines, columns=columns)
 
 
-def _condition(condition: Condition) -> dict[str, Any]:
-    """Returns a condition as a dictionary: a column with its edges, or with its levels."""
-    column, levels = condition.column, condition.stretch.levels
+def _condition(stretch: Stretch) -> dict[str, Any]:
+    """Returns a stretch as a dictionary: a column with its edges, or with its levels."""
+    column, levels = stretch.column, stretch.levels
     if levels is not None:
         labels = column.labels or tuple(map(str, levels))
         return {"column": column.name, "levels": tuple(labels[k] for k in levels)}
-    low, high = edges(condition)
-    if column.labels is not None or column.whole_numbers:  # the ends themselves are inside
-        low, high = condition.stretch.low, condition.stretch.high
+    low, high = edges(stretch)
     return {"column": column.name, "low": low, "high": high}

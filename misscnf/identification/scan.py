@@ -34,8 +34,9 @@ is about the number of such stretches to expect from chance alone.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.special import bdtr, bdtrc, betaincinv
@@ -57,13 +58,9 @@ def lower_bound(whole: float, rows: float, level: float = 0.95) -> float:
 
 
 def luck(whole: int, rows: int, around: float, searched: int) -> float:
-    """Returns how many stretches this empty are to be expected from chance alone.
+    """Returns how many stretches this empty, among the rows searched, chance alone would make.
 
-    Arguments:
-        whole: Rows of the stretch that show the family whole.
-        rows: Rows of the stretch.
-        around: The chance to see the family whole outside the stretch.
-        searched: Rows in which the stretch was searched for.
+    `around` is the chance to see the family whole outside the stretch.
     """
     return float((1.0 + searched * around) * bdtr(whole, rows, np.clip(around, 0.0, 1.0)))
 
@@ -77,6 +74,7 @@ def fewest_rows(chance: float, level: float = 0.95) -> int:
 class Stretch:
     """Rows of a column between two places of its sorted order, or those of some of its levels."""
 
+    column: Column = field(repr=False)
     low: float | None = None
     """The least value in it; None if there is no row below."""
     high: float | None = None
@@ -95,8 +93,9 @@ class Stretch:
         """Whether there is anything outside it."""
         return self.levels is not None or self.low is not None or self.high is not None
 
-    def holds(self, values: np.ndarray) -> np.ndarray:
-        """Returns where values of the column, (N,) NaN in the holes, are in it."""
+    def holds(self, values: np.ndarray | None = None) -> np.ndarray:
+        """Returns which rows are known to be in it, or which values of the column are."""
+        values = self.column.values if values is None else values
         if self.levels is not None:
             return np.isin(values, self.levels)
         inside = ~np.isnan(values)
@@ -116,24 +115,14 @@ class Scores:
     fraction: float
     """q₁ / q₀."""
 
-    def __call__(self, rows: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    def __call__(self, rows: Any, whole: Any) -> Any:  # noqa: ANN401 - numbers, or arrays of them
         """Returns the score of some rows of which some show the family whole."""
         empty = math.log((1.0 - self.fraction * self.chance) / (1.0 - self.chance))
         return empty * (rows - whole) + math.log(self.fraction) * whole
 
-    def of_empty(self, rows: int) -> float:
-        """Returns the score of rows without a whole family."""
-        return float(self(np.array(rows), np.array(0)))
-
 
 class Axis:
-    """The rows that show a column, sorted by its value. n rows, B blocks, T families.
-
-    Arguments:
-        column: The column.
-        rules: How it is scanned.
-        order: Positions of the rows that show it, sorted by its value; found if not given.
-    """
+    """The rows that show a column, sorted by its value. n rows, B blocks, T families."""
 
     def __init__(
         self, column: Column, rules: RegionRules, order: np.ndarray | None = None
@@ -191,10 +180,7 @@ class Axis:
     def best_scores(self, rows: np.ndarray, whole: np.ndarray, scored: Scores) -> np.ndarray:
         """Returns the largest score of a stretch of blocks, for each family (T,).
 
-        Arguments:
-            rows: (B,) rows of each block.
-            whole: (B, T) those that show a family whole.
-            scored: The scores.
+        Blocks have (B,) rows, and (B, T) that show a family whole.
         """
         scores = scored(rows[:, None], whole)
         if not self.column.ordered:
@@ -203,13 +189,7 @@ class Axis:
         return (sums[1:] - np.minimum.accumulate(sums[:-1], axis=0)).max(axis=0)
 
     def stretches(self, whole: np.ndarray, scored: Scores, least_score: float) -> list[Stretch]:
-        """Finds the stretches of one family, largest score first.
-
-        Arguments:
-            whole: (N,) True where a row shows it whole.
-            scored: The scores.
-            least_score: Stretches below it are left alone.
-        """
+        """Finds the stretches of one family, whole (N,), with the least score, largest first."""
         if not len(self):
             return []
         flags = whole[self.order]
@@ -230,12 +210,9 @@ class Axis:
         return list(dict.fromkeys(found))
 
     def stretch(self, start: int, stop: int, sums: np.ndarray) -> Stretch:
-        """Returns the stretch between two places of the order.
+        """Returns the stretch from one place of the order up to another.
 
-        Arguments:
-            start: The first place in it.
-            stop: The first place after it.
-            sums: (n + 1,) whole rows before each place.
+        `sums` (n + 1,) are the whole rows before each place.
         """
         size = stop - start
         before, after = max(0, start - size), min(len(self), stop + size)
@@ -243,6 +220,7 @@ class Axis:
         whole = (sums[start] - sums[before]) + (sums[after] - sums[stop])
         first, last = start == 0, stop == len(self)
         return Stretch(
+            self.column,
             low=None if first else float(self.values[start]),
             high=None if last else float(self.values[stop - 1]),
             below=None if first else float(self.values[start - 1]),
@@ -263,7 +241,7 @@ class Axis:
         outside = whole[~chosen].sum() / rows[~chosen].sum()
         chosen &= bdtr(whole, rows, outside) <= self.rules.small_level
         levels = tuple(int(code) for code in self.values[self.ties[:-1][chosen]])
-        return [Stretch(levels=levels)] if levels else []
+        return [Stretch(self.column, levels=levels)] if levels else []
 
 
 def _best_spans(scores: np.ndarray, least: float) -> list[tuple[int, int]]:
@@ -277,12 +255,12 @@ def _best_spans(scores: np.ndarray, least: float) -> list[tuple[int, int]]:
             continue
         part = sums[begin : end + 1]
         lowest = np.minimum.accumulate(part[:-1])
-        gains = part[1:] - lowest
-        stop = int(gains.argmax())
-        if gains[stop] < least:
+        totals = part[1:] - lowest
+        stop = int(totals.argmax())
+        if totals[stop] < least:
             continue
         start = int(np.flatnonzero(part[: stop + 1] == lowest[stop])[-1])
-        found.append((float(gains[stop]), begin + start, begin + stop + 1))
+        found.append((float(totals[stop]), begin + start, begin + stop + 1))
         waiting += [(begin, begin + start), (begin + stop + 1, end)]
     found.sort(reverse=True)
     return [(start, stop) for _, start, stop in found]

@@ -20,26 +20,14 @@ from misscnf.graph import CausalGraph
 from misscnf.identification.families import family_names
 from misscnf.identification.independences import Contradiction
 from misscnf.identification.loss import Explained, Explanation
-from misscnf.identification.regions import Condition, Region
+from misscnf.identification.regions import Region
+from misscnf.identification.scan import Stretch
 
 if TYPE_CHECKING:
     from misscnf.identification.report import Report
 
-__all__ = [
-    "percent",
-    "at_most",
-    "chance_of",
-    "listed",
-    "edges",
-    "where",
-    "region_sentence",
-    "uncovered_sentence",
-    "covered_sentence",
-    "loss_sentence",
-    "contradiction_sentence",
-    "tidy",
-    "write_summary",
-]
+__all__ = ["percent", "listed", "edges", "where", "region_sentence", "uncovered_sentence"]
+__all__ += ["covered_sentence", "loss_sentence", "contradiction_sentence", "write_summary"]
 
 
 def percent(share: float) -> str:
@@ -52,12 +40,12 @@ def percent(share: float) -> str:
     return f"{value:.1f} %".replace(".0 %", " %") if value < 10.0 else f"{value:.0f} %"
 
 
-def at_most(share: float) -> str:
+def _at_most(share: float) -> str:
     """Returns an upper bound as a percentage, rounded up."""
     return f"{math.ceil(1000.0 * share - 1e-9) / 10.0:g} %"
 
 
-def chance_of(p_value: float) -> str:
+def _chance_of(p_value: float) -> str:
     """Returns a p-value with its sign, such as "= 0.03" or "below 1e-12"."""
     return f"= {p_value:.2g}" if p_value >= 1e-12 else "below 1e-12"
 
@@ -68,7 +56,7 @@ def listed(names: Sequence[object], most: int = 8) -> str:
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
-def tidy(low: float, high: float, slack: float = 0.0) -> float:
+def _tidy(low: float, high: float, slack: float = 0.0) -> float:
     """Returns the number with the fewest digits between two, or a little beside them."""
     middle = 0.5 * low + 0.5 * high
     for digits in range(1, 16):
@@ -78,57 +66,51 @@ def tidy(low: float, high: float, slack: float = 0.0) -> float:
     return middle
 
 
-def edges(condition: Condition) -> tuple[float | None, float | None]:
-    """Returns where a stretch of numbers begins and ends, between values inside and outside."""
-    stretch, column = condition.stretch, condition.column
+def edges(stretch: Stretch) -> tuple[float | None, float | None]:
+    """Returns where a stretch begins and ends, between values inside and outside if it can."""
+    column = stretch.column
+    if column.stepped:
+        return stretch.low, stretch.high
     shown = column.values[column.observed]
     slack = 1e-3 * float(np.quantile(shown, 0.95) - np.quantile(shown, 0.05))
 
     def between(low: float | None, high: float | None) -> float | None:
-        return None if low is None or high is None else tidy(low, high, slack)
+        return None if low is None or high is None else _tidy(low, high, slack)
 
     return between(stretch.below, stretch.low), between(stretch.high, stretch.above)
 
 
-def where(conditions: Sequence[Condition]) -> str:
+def where(conditions: Sequence[Stretch]) -> str:
     """Returns a region in words, such as "dose is above 12.5 and sex is 1"."""
     return " and ".join(f"{c.column.name} is {_stretch(c)}" for c in conditions)
 
 
-def _stretch(condition: Condition) -> str:
-    column, stretch = condition.column, condition.stretch
+def _stretch(stretch: Stretch) -> str:
+    column = stretch.column
     if stretch.levels is not None:
-        names = [_label(condition, code) for code in stretch.levels]
+        names = [column.label(code) for code in stretch.levels]
         if len(names) > 8:
             return f"one of {listed(names)}"
         return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
-    if column.labels is not None or column.whole_numbers:  # the ends themselves are inside
-        first, last = (_label(condition, end) for end in (stretch.low, stretch.high))
+    first, last = ("" if end is None else column.label(end) for end in edges(stretch))
+    if column.stepped:  # the ends themselves are inside
         if first and last:
             return first if first == last else f"from {first} to {last}"
         return f"{first} or more" if first else f"{last} or less"
-    low, high = edges(condition)
-    if low is not None and high is not None:
-        return f"between {low:.12g} and {high:.12g}"
-    return f"above {low:.12g}" if low is not None else f"below {high:.12g}"
+    if first and last:
+        return f"between {first} and {last}"
+    return f"above {first}" if first else f"below {last}"
 
 
-def _label(condition: Condition, code: float | None) -> str:
-    labels = condition.column.labels
-    if code is None:
-        return ""
-    return f"{code:.12g}" if labels is None else labels[int(code)]
-
-
-def region_sentence(graph: CausalGraph, node: str, region: Region) -> str:
+def region_sentence(graph: CausalGraph, region: Region) -> str:
     """Returns a sentence on a family and a region of it."""
-    family = family_names(graph, node)
-    together = " together" if graph.parents_of(node) else ""
+    family = family_names(graph, region.node)
+    together = " together" if graph.parents_of(region.node) else ""
     counts = f"in {region.whole} of {region.rows} rows"
     if not region.conditions:
         if region.whole == 0:
             return f"{family}: no row shows {'them together' if together else 'it'}."
-        below = at_most(region.upper)
+        below = _at_most(region.upper)
         return f"{family}: almost never seen{together}, {counts}, a chance below {below}."
     if not region.flagged:
         return (
@@ -144,16 +126,16 @@ def _where_and_how_much(region: Region) -> str:
     hidden = f"; {percent(region.hidden)} of rows do not show where they are"
     return (
         f"where {where(region.conditions)} ({percent(region.share)} of rows; {region.whole} of "
-        f"{region.rows} rows, a chance below {at_most(region.upper)}, against "
+        f"{region.rows} rows, a chance below {_at_most(region.upper)}, against "
         f"{percent(region.elsewhere)} elsewhere{hidden if region.hidden > 0.0 else ''})"
     )
 
 
-def uncovered_sentence(graph: CausalGraph, node: str, regions: Sequence[Region]) -> str:
+def uncovered_sentence(graph: CausalGraph, regions: Sequence[Region]) -> str:
     """Returns what to say of a family with flagged regions."""
     first, *others = regions
     further = [f"Also {_where_and_how_much(region)}." for region in others]
-    return " ".join([region_sentence(graph, node, first), *further])
+    return " ".join([region_sentence(graph, first), *further])
 
 
 def covered_sentence(graph: CausalGraph, node: str, whole: int, rows: int) -> str:
@@ -204,17 +186,27 @@ def write_summary(report: Report) -> str:
     parts = [_head(report), _families(report)]
     if report.effect is None and not report.ok:
         parts.append(_consequences(report))
-    parts += [_loss(report), _questions(report), _graph(report), _ignored(report)]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    parts.append(_loss(report))
+    if report.structural_holes:
+        asked = [hole.question for hole in report.structural_holes]
+        parts.append("\n".join(["Please ask", *_cut(asked, report)]))
+    if report.contradictions:
+        head = "rows against the graph (loss and nonlinear mechanisms can do this too)"
+        found = [contradiction_sentence(line) for line in report.contradictions]
+        parts.append("\n".join([f"For information: {head}", *_cut(found, report)]))
+    if report.ignored:
+        why = "being outside the graph and neither numbers nor levels that vary"
+        parts.append(f"Left aside, {why}: {listed(report.ignored)}.")
+    return "\n\n".join(parts) + "\n"
 
 
 def _head(report: Report) -> str:
     complete, ours = report.usage.iloc[0], report.usage.iloc[1]
-    holes = 1.0 - int(ours["cells"]) / (report.rows * len(report.graph))
     order = "monotone" if report.monotone else "not monotone"
     count = len(report.patterns)
     return (
-        f"{report.rows} rows, {len(report.graph)} columns, {percent(holes)} holes, "
+        f"{report.rows} rows, {len(report.graph)} columns, "
+        f"{percent(report.share_missing)} holes, "
         f"{count} pattern{'s' * (count != 1)} ({order})\n"
         f"Complete rows: {complete['rows']} ({percent(complete['row share'])}), with "
         f"{percent(complete['cell share'])} of what was seen; misscnf uses {ours['rows']} rows "
@@ -223,11 +215,10 @@ def _head(report: Report) -> str:
 
 
 def _families(report: Report) -> str:
-    covered = report.nodes["status"] == "covered"
-    against = [f"  ✗ {sentence}" for sentence in report.nodes.loc[~covered, "sentence"]]
-    lines = [_verdict(report), *_cut(against, report)]
-    if covered.any():
-        names = listed(report.nodes.loc[covered, "node"].tolist())
+    flagged = report.nodes[report.nodes["status"] != "covered"]
+    lines = [_verdict(report), *_cut([f"✗ {told}" for told in flagged["sentence"]], report)]
+    if report.covered:
+        names = listed(report.graph.in_blocks(report.covered))
         lines.append(f"  ✓ seen whole, with no region without them found: {names}")
     if report.needed and report.rows < report.rows_to_tell:
         lines.append(
@@ -249,13 +240,20 @@ def _verdict(report: Report) -> str:
         if not report.needed:
             why = f"By the graph {treatment} has no effect on {outcome}"
             return f"{why}: no mechanism is needed to say so."
-        needed = listed([family_names(report.graph, node) for node in report.needed])
+        told = dict.fromkeys(_needed(report.graph, node) for node in report.needed)
+        needed = listed(list(told))
         asked = f"The effect of {treatment} on {outcome} needs {needed}.\n"
     if report.ok:
         families = f"{total} famil{'ies' if total != 1 else 'y'}"
         return f"{asked}Family positivity: nothing in these rows speaks against it ({families})."
     missing = len(report.uncovered)
     return f"{asked}Family positivity: not guaranteed for {missing} of {total} families."
+
+
+def _needed(graph: CausalGraph, node: str) -> str:
+    """Returns what of a node is needed: the law of its block, or its family."""
+    block = graph.block_of(node)
+    return family_names(graph, node) if block is None else f"the law of {block}"
 
 
 def _consequences(report: Report) -> str:
@@ -287,7 +285,7 @@ def _loss(report: Report) -> str:
     if not report.loss:
         return "No value is missing."
     lines = ["How values are lost"]
-    lines += _cut([f"  {loss_sentence(line)}" for line in report.loss], report)
+    lines += _cut([loss_sentence(line) for line in report.loss], report)
     lines.append(f"  {_little(report)}")
     p_value = 1.0 if report.little is None else report.little.p_value
     if report.little is None and not any(line.tested for line in report.loss):
@@ -313,32 +311,12 @@ def _little(report: Report) -> str:
     rest = "" if test.converged else " (its moments had not come to rest)"
     return (
         f"Little's test of loss completely at random: χ²({test.degrees}) = {test.statistic:.1f}, "
-        f"p {chance_of(test.p_value)} ({test.patterns} patterns{part}){rest}."
+        f"p {_chance_of(test.p_value)} ({test.patterns} patterns{part}){rest}."
     )
 
 
-def _questions(report: Report) -> str:
-    if not report.structural_holes:
-        return ""
-    lines = _cut([f"  {hole.question}" for hole in report.structural_holes], report)
-    return "\n".join(["Please ask", *lines])
-
-
-def _graph(report: Report) -> str:
-    if not report.contradictions:
-        return ""
-    lines = [f"  {contradiction_sentence(line)}" for line in report.contradictions]
-    head = "rows against the graph (loss and nonlinear mechanisms can do this too)"
-    return "\n".join([f"For information: {head}", *_cut(lines, report)])
-
-
-def _ignored(report: Report) -> str:
-    why = "being outside the graph and neither numbers nor levels that vary"
-    return f"Left aside, {why}: {listed(report.ignored)}." if report.ignored else ""
-
-
-def _cut(lines: list[str], report: Report) -> list[str]:
+def _cut(lines: Sequence[str], report: Report) -> list[str]:
+    """Returns the first lines, indented, and how many more there are."""
     most = report.settings.telling.most_lines
-    if len(lines) <= most:
-        return lines
-    return [*lines[:most], f"  … and {len(lines) - most} more in the report's tables"]
+    more = [f"… and {len(lines) - most} more in the report's tables"] if len(lines) > most else []
+    return [f"  {line}" for line in [*lines[:most], *more]]

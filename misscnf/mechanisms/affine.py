@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
 from misscnf.data.domains import Domain
 from misscnf.mechanisms.base import Mechanism, Shape, standard_normal_log_prob
-from misscnf.mechanisms.conditioner import Conditioner
-from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
-from misscnf.mechanisms.gaussian import soft_bound
+from misscnf.mechanisms.conditioner import Conditioner, soft_bound
+from misscnf.mechanisms.encoding import Parents, read_parents
 
 __all__ = ["Affine"]
 
@@ -37,13 +35,12 @@ class Affine(Mechanism, name="affine"):
         self, parents: Parents, hidden: Sequence[int] = (64, 64), activation: str = "relu"
     ) -> None:
         super().__init__()
-        self.parents = read_parents(parents)
-        self.activation = activation
+        self.parents, self.activation = read_parents(parents), activation
         self.conditioner = Conditioner(self.parents, 2, hidden, activation=activation, skip=False)
+        self.hidden = self.conditioner.hidden
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
-        """Makes one with the network of a shape."""
         return cls(parents, shape.hidden, shape.activation)
 
     def shift_and_log_slope(self, parents: Tensor) -> tuple[Tensor, Tensor]:
@@ -70,11 +67,3 @@ class Affine(Mechanism, name="affine"):
     def solvable(self) -> bool:
         """Never: it is trained as the paper trains it."""
         return False
-
-    def spec(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {
-            "parents": write_parents(self.parents),
-            "hidden": list(self.conditioner.hidden),
-            "activation": self.activation,
-        }

@@ -26,14 +26,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Generator, Tensor, nn
 
 from misscnf.data.domains import Continuous, Domain
+from misscnf.errors import InputError
 from misscnf.mechanisms.conditioner import Conditioner
-from misscnf.mechanisms.encoding import Parents, read_parents
+from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
 
 if TYPE_CHECKING:
     from misscnf.mechanisms.gaussian import LinearMean
@@ -78,8 +80,8 @@ class NoiseSpline(NamedTuple):
 class Mechanism(nn.Module, ABC):
     """A conditional law with its noise map.
 
-    To add a mechanism, implement the three verbs and `spec`, name it in the class line (a name
-    makes it storable, `serves` the law of a kind of column), and add one line to the table in
+    To add a mechanism, implement the three verbs, name it in the class line (a name makes it
+    storable, `serves` the law of a kind of column), and add one line to the table in
     `tests/laws/mechanisms.py`. What else it can do it says itself, by the methods below the verbs;
     nobody asks which class it is.
     """
@@ -149,11 +151,20 @@ class Mechanism(nn.Module, ABC):
 
         Unbounded laws are cut where the mass beyond falls below `tail`.
         """
-        raise NotImplementedError(f"{type(self).__name__} is continuous: its values are not few")
+        raise TypeError(f"{type(self).__name__} is continuous: its values are not few")
 
-    @abstractmethod
     def spec(self) -> dict[str, Any]:
-        """Returns the JSON-friendly arguments that build this mechanism anew."""
+        """Returns the JSON-friendly arguments that build this mechanism anew.
+
+        As in scikit-learn, each argument of a constructor is an attribute of the same name.
+        """
+        if self.name is None:
+            raise InputError(
+                f"{type(self).__name__} has no name to be saved by: it is a view of a mechanism, "
+                f"or its class line gives none; save the model that it shows."
+            )
+        values = {name: getattr(self, name) for name in signature(type(self)).parameters}
+        return {name: _plain(value) for name, value in values.items()}
 
     def linear_form(self) -> LinearForm | None:
         """Returns the coefficients where the mechanism is linear-Gaussian, else None.
@@ -200,6 +211,24 @@ class Mechanism(nn.Module, ABC):
             if part.features:
                 return part.encoding(parents)
         return parents.new_zeros(*parents.shape[:-1], 0)
+
+    def line_scores(self, x: Tensor, parents: Tensor) -> Tensor:
+        """Returns ∂ log p / ∂η at each row, η being what parents set by a line, (n, outputs)."""
+        moves: list[Tensor] = []
+
+        def move(part: nn.Module, given: object, found: Tensor) -> Tensor:
+            moves.append(torch.zeros_like(found, requires_grad=True))
+            return found + moves[-1]
+
+        parts = [part for part in self._conditioners().values() if part.features]
+        hooks = [part.register_forward_hook(move) for part in parts]
+        with torch.enable_grad():
+            total = self.log_prob(x, parents).sum()
+        for hook in hooks:
+            hook.remove()
+        if not moves:
+            return x.new_zeros(len(x), 0)
+        return torch.cat(torch.autograd.grad(total, moves), -1)
 
     def with_mean_of(self, other: Mechanism) -> Mechanism:
         """Returns the same law with the mean of another, such as a curve that was chosen anew."""
@@ -256,6 +285,16 @@ class Mechanism(nn.Module, ABC):
                     tensor.copy_(simpler[name])
 
 
+def _plain(value: object) -> object:
+    """Returns a constructor's argument as JSON has it."""
+    if isinstance(value, Domain):
+        return value.to_dict()
+    if not isinstance(value, tuple):
+        return value
+    domains = [part for part in value if isinstance(part, Domain)]
+    return write_parents(domains) if domains else list(value)
+
+
 @dataclass(frozen=True)
 class Shape:
     """The mechanism that a node gets, according to what its values can be."""
@@ -274,12 +313,7 @@ class Shape:
     none."""
 
     def build(self, parents: Parents, domain: Domain | None = None) -> Mechanism:
-        """Makes the mechanism of a node.
-
-        Arguments:
-            parents: The domains of its parents, or their number.
-            domain: What its values can be; continuous by default.
-        """
+        """Makes the mechanism of a node from the domains of its parents and its own."""
         domain = domain or Continuous()
         law = Mechanism.by_kind.get(domain.kind) or Mechanism.registry[self.kind]
         return law.of_shape(read_parents(parents), domain, self)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
@@ -28,33 +28,21 @@ from misscnf.data import domains
 from misscnf.data.domains import Domain
 from misscnf.mechanisms.base import Growth, Mechanism, Shape
 from misscnf.mechanisms.conditioner import Conditioner
-from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
-from misscnf.mechanisms.steps import interior_uniform
+from misscnf.mechanisms.encoding import Parents, read_parents
+from misscnf.mechanisms.steps import LevelMechanism, interior_uniform
 
 __all__ = ["GumbelMax", "Categorical"]
 
 
-class GumbelMax(Mechanism):
-    """The category with the largest logit plus Gumbel noise. Abstract: `logits` gives them.
-
-    Arguments:
-        levels: The number of categories, at least two.
-    """
-
-    def __init__(self, levels: int) -> None:
-        super().__init__()
-        if levels < 2:
-            raise ValueError(f"a mechanism of categories needs at least two; got {levels}")
-        self.levels = levels
+class GumbelMax(LevelMechanism):
+    """The category with the largest logit plus Gumbel noise. Abstract: `logits` gives them."""
 
     @property
     def domain(self) -> Domain:
-        """The categories, numbered from 0."""
         return domains.Categorical(self.levels)
 
     @property
     def noise_size(self) -> int:
-        """One number a category."""
         return self.levels
 
     @abstractmethod
@@ -64,11 +52,7 @@ class GumbelMax(Mechanism):
     def log_prob(self, x: Tensor, parents: Tensor) -> Tensor:
         """Returns the log-probability of a category; −∞ for what is none."""
         log_probs = torch.log_softmax(self.logits(parents), -1)
-        shape = torch.broadcast_shapes(x.shape, log_probs.shape[:-1])
-        legal = (x >= 0) & (x < self.levels) & (x == x.round())
-        k = torch.where(legal, x, 0.0).long().expand(shape)[..., None]
-        log_prob = log_probs.expand(*shape, -1).gather(-1, k)[..., 0]
-        return torch.where(legal, log_prob, -math.inf)
+        return torch.where(self._legal(x), self._at(x, log_probs), -math.inf)
 
     def generate(self, u: Tensor, parents: Tensor) -> Tensor:
         """Returns the category that wins, (...) from noise (..., levels)."""
@@ -93,10 +77,6 @@ class GumbelMax(Mechanism):
         """Returns the category in whose share of (0, 1) the score's quantile falls."""
         upto = torch.softmax(self.logits(parents), -1).cumsum(-1)[..., :-1]
         return (torch.special.ndtr(score)[..., None] > upto).sum(-1).to(score)
-
-    def support(self, parents: Tensor, tail: float) -> Tensor:
-        """Returns the number of categories."""
-        return torch.full(parents.shape[:-1], self.levels, device=parents.device)
 
 
 def _scores(exponential: Tensor) -> Tensor:
@@ -124,25 +104,15 @@ class Categorical(GumbelMax, name="categorical", serves=("categorical",)):
         self, parents: Parents, levels: int, hidden: Sequence[int] = (), activation: str = "silu"
     ) -> None:
         super().__init__(levels)
-        self.parents = read_parents(parents)
-        self.activation = activation
+        self.parents, self.activation = read_parents(parents), activation
         self.others = Conditioner(self.parents, levels - 1, hidden, activation=activation)
+        self.hidden = self.others.hidden
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
-        """Makes one for a categorical column."""
         return cls(parents, domain.states or 2, shape.hidden, shape.activation)
 
     def logits(self, parents: Tensor) -> Tensor:
         """Returns zero and the logits of the other categories against the first."""
         others = self.others(parents)
         return torch.cat([torch.zeros_like(others[..., :1]), others], dim=-1)
-
-    def spec(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {
-            "parents": write_parents(self.parents),
-            "levels": self.levels,
-            "hidden": list(self.others.hidden),
-            "activation": self.activation,
-        }

@@ -20,12 +20,21 @@ from torch.nn import functional
 from misscnf.mechanisms.curve import Curve
 from misscnf.mechanisms.encoding import Encoding, Parents, read_parents
 
-__all__ = ["Conditioner", "ACTIVATIONS"]
+__all__ = ["Conditioner", "ACTIVATIONS", "ROWS_AT_ONCE", "soft_bound"]
 
 ACTIVATIONS = {"relu": functional.relu, "silu": functional.silu}
 
 ROWS_AT_ONCE = 4096
 """Without gradients, long inputs go through a network in pieces that stay in the cache."""
+
+
+LOG_SCALE_BOUND = 7.0
+"""A network's log-scale stays within ±7, so that far from the data a scale is neither 0 nor ∞."""
+
+
+def soft_bound(s: Tensor, bound: float) -> Tensor:
+    """Squashes s into (−bound, bound) with slope one at zero."""
+    return s / (1.0 + s.abs() / bound)
 
 
 class Conditioner(nn.Module):
@@ -35,7 +44,7 @@ class Conditioner(nn.Module):
         parents: The domains of the p parents, or their number. With none, the parameters are
             constants.
         outputs: The number of parameters.
-        hidden: Widths of the hidden layers; none makes the map linear.
+        hidden: Widths of the hidden layers; () makes the map linear, None constant.
         activation: A name in `ACTIVATIONS`.
         skip: Whether the linear part stands beside the network.
         curve: Centres, products and basis functions of a curve beside the line; None for none.
@@ -45,16 +54,17 @@ class Conditioner(nn.Module):
         self,
         parents: Parents,
         outputs: int,
-        hidden: Sequence[int] = (),
+        hidden: Sequence[int] | None = (),
         *,
         activation: str = "silu",
         skip: bool = True,
         curve: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
-        self.encoding = Encoding(read_parents(parents))
+        self.encoding = Encoding(() if hidden is None else read_parents(parents))
         features = self.features = self.encoding.features
-        self.hidden = tuple(hidden) if features else ()
+        self.constant = not features
+        self.hidden = tuple(hidden or ()) if features else ()
         self.activation = ACTIVATIONS[activation]
         self.bias = nn.Parameter(torch.zeros(outputs))
         line = torch.zeros(outputs, features)
@@ -74,47 +84,6 @@ class Conditioner(nn.Module):
         """Whether there is nothing but a line."""
         return not self.hidden and self.curve is None
 
-    @torch.no_grad()
-    def columns(self, parents: Tensor) -> Tensor:
-        """Returns (1, features, basis functions) at parents (n, p), (n, c).
-
-        Without a network, the parameters are linear in the coefficients of these.
-        """
-        return torch.cat([self._columns(piece) for piece in parents.split(ROWS_AT_ONCE)])
-
-    def _columns(self, parents: Tensor) -> Tensor:
-        columns = [parents.new_ones(len(parents), 1)]
-        if self.features:
-            features = self.encoding(parents)
-            columns.append(features)
-            if self.curve is not None:
-                columns.append(self.curve.basis_functions(features))
-        return torch.cat(columns, 1)
-
-    @property
-    def _coefficients(self) -> list[Tensor]:
-        curve = None if self.curve is None else self.curve.weight
-        return [part for part in (self.bias, self.weight, curve) if part is not None]
-
-    @property
-    def coefficients(self) -> Tensor:
-        """A copy of what the columns are multiplied by, (c,), where there is one output."""
-        return torch.cat([part.detach().flatten() for part in self._coefficients])
-
-    @torch.no_grad()
-    def set_coefficients(self, coefficients: Tensor) -> None:
-        """Writes coefficients (c,)."""
-        parts = self._coefficients
-        pieces = coefficients.split([part.numel() for part in parts])
-        for part, piece in zip(parts, pieces, strict=True):
-            part.copy_(piece.reshape(part.shape))
-
-    @property
-    def coefficient_precision(self) -> Tensor:
-        """The precision of each coefficient in its prior, (c,): zero for the line."""
-        line = self.bias.detach().new_zeros(1 + self.features)
-        return line if self.curve is None else torch.cat([line, self.curve.prior_precision])
-
     def start_slopes(self, slope: float) -> None:
         """Sets all slopes of the line to one number."""
         if self.weight is not None:
@@ -132,9 +101,14 @@ class Conditioner(nn.Module):
                     uniform = torch.rand(parameter.shape, generator=generator, dtype=torch.float32)
                     parameter.copy_((2.0 * uniform - 1.0) * bound)
 
+    def bounded(self, parents: Tensor) -> Tensor:
+        """Returns the parameters as log-scales: a constant as it is, others within ±7."""
+        out: Tensor = self(parents)
+        return out if self.constant else soft_bound(out, LOG_SCALE_BOUND)
+
     def forward(self, parents: Tensor) -> Tensor:
-        """Returns the parameters, (outputs,) for a root and (..., outputs) otherwise."""
-        if self.features == 0:
+        """Returns the parameters, (outputs,) for constants and (..., outputs) otherwise."""
+        if self.constant:
             return self.bias
         features = self.encoding(parents)
         if self.is_line:

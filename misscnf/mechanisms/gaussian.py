@@ -9,28 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
 
 from misscnf.data.domains import Domain
 from misscnf.mechanisms.base import Growth, LinearForm, Mechanism, Shape, standard_normal_log_prob
-from misscnf.mechanisms.conditioner import Conditioner
-from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
+from misscnf.mechanisms.conditioner import ROWS_AT_ONCE, Conditioner
+from misscnf.mechanisms.encoding import Parents, read_parents
 
-__all__ = ["Gaussian", "LinearMean", "SMALLEST_LOG_SCALE", "soft_bound"]
+__all__ = ["Gaussian", "LinearMean", "SMALLEST_LOG_SCALE"]
 
 SMALLEST_LOG_SCALE = math.log(1e-4)
 """A column that its parents determine exactly has no density; its scale ends here, of its own."""
-
-LOG_SCALE_BOUND = 7.0
-"""A network's log-scale stays within ±7, so that far from the data a scale is neither 0 nor ∞."""
-
-
-def soft_bound(s: Tensor, bound: float) -> Tensor:
-    """Squashes s into (−bound, bound) with slope one at zero."""
-    return s / (1.0 + s.abs() / bound)
 
 
 class Gaussian(Mechanism, name="gaussian"):
@@ -55,26 +47,22 @@ class Gaussian(Mechanism, name="gaussian"):
         mean_curve: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
-        self.parents = read_parents(parents)
-        self.activation = activation
+        self.parents, self.activation = read_parents(parents), activation
         self.mean = Conditioner(
             self.parents, 1, mean_hidden, activation=activation, curve=mean_curve
         )
-        self.constant_scale = scale_hidden is None or not self.parents
-        given = () if self.constant_scale else self.parents
-        self.log_scale = Conditioner(given, 1, scale_hidden or (), activation=activation)
+        self.log_scale = Conditioner(self.parents, 1, scale_hidden, activation=activation)
+        self.constant_scale = self.log_scale.constant
+        self.scale_hidden = None if self.constant_scale else self.log_scale.hidden
+        self.mean_hidden, self.mean_curve = self.mean.hidden, self.curve_size
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
-        """Makes one with the networks and the curve of a shape."""
         return cls(parents, shape.hidden, shape.scale_hidden, shape.activation, shape.curve)
 
     def location_and_log_scale(self, parents: Tensor) -> tuple[Tensor, Tensor]:
         """Returns m(x_pa) and s(x_pa), each broadcastable to (...)."""
-        log_scale = self.log_scale(parents)[..., 0]
-        if not self.constant_scale:
-            log_scale = soft_bound(log_scale, LOG_SCALE_BOUND)
-        return self.mean(parents)[..., 0], log_scale
+        return self.mean(parents)[..., 0], self.log_scale.bounded(parents)[..., 0]
 
     def log_prob(self, x: Tensor, parents: Tensor) -> Tensor:
         """Returns log N(u; 0, 1) − s."""
@@ -115,17 +103,16 @@ class Gaussian(Mechanism, name="gaussian"):
         return None if self.mean.hidden else LinearMean(self)
 
     def with_mean_of(self, other: Mechanism) -> Mechanism:
-        """Returns a Gaussian mechanism with this scale and another's mean."""
         assert isinstance(other, Gaussian)
-        mean = {name: other.spec()[name] for name in ("mean_hidden", "mean_curve")}
-        found = Gaussian(**(self.spec() | mean)).to(self.mean.bias)
+        widths = other.mean_hidden, self.scale_hidden
+        found = Gaussian(self.parents, *widths, self.activation, other.mean_curve)
+        found = found.to(self.mean.bias)
         found.mean.load_state_dict(other.mean.state_dict())
         found.log_scale.load_state_dict(self.log_scale.state_dict())
         return found
 
     @property
     def normal_noise(self) -> bool:
-        """Whether the scale is constant."""
         return self.constant_scale
 
     def lower_bounds(self) -> dict[str, float]:
@@ -141,54 +128,56 @@ class Gaussian(Mechanism, name="gaussian"):
                 self.mean.weight.copy_(line.reshape(1, -1))
             self.log_scale.bias.fill_(math.log(scale))
 
-    def spec(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {
-            "parents": write_parents(self.parents),
-            "mean_hidden": list(self.mean.hidden),
-            "scale_hidden": None if self.constant_scale else list(self.log_scale.hidden),
-            "activation": self.activation,
-            "mean_curve": None if self.mean.curve is None else list(self.mean.curve.size),
-        }
-
 
 class LinearMean:
     """A mean that is linear in few coefficients, beside a scale: a line or a curve.
 
-        m(x_pa) = columns(x_pa) · coefficients
+        m(x_pa) = columns(x_pa) · coefficients,   columns = (1, features, basis functions)
 
     Whatever maximises a likelihood over such means evaluates the columns of a row once.
-
-    Arguments:
-        mechanism: Whose mean it is; no network is in it.
     """
 
     def __init__(self, mechanism: Gaussian) -> None:
-        self._mechanism, self._mean = mechanism, mechanism.mean
+        mean = self._mean = mechanism.mean
+        self._log_scale = mechanism.log_scale
         self.constant_scale = mechanism.constant_scale
         """Whether the scale is one number, that may be moved, or what a network says of a row."""
-        self.prior_precision = self._mean.coefficient_precision
+        curve = None if mean.curve is None else mean.curve.weight
+        self._parts = [part for part in (mean.bias, mean.weight, curve) if part is not None]
+        line = mean.bias.detach().new_zeros(1 + mean.features)
+        priors = [line] if mean.curve is None else [line, mean.curve.prior_precision]
+        self.prior_precision = torch.cat(priors)
         """The precision of each coefficient in its prior, (c,); zero where it has none."""
 
+    @torch.no_grad()
     def columns(self, parents: Tensor) -> Tensor:
         """Returns what the mean is made of at parents (n, p), (n, c)."""
-        return self._mean.columns(parents)
+        return torch.cat([self._columns(piece) for piece in parents.split(ROWS_AT_ONCE)])
+
+    def _columns(self, parents: Tensor) -> Tensor:
+        columns = [parents.new_ones(len(parents), 1)]
+        if not self._mean.constant:
+            columns.append(self._mean.encoding(parents))
+        if self._mean.curve is not None:
+            columns.append(self._mean.curve.basis_functions(columns[-1]))
+        return torch.cat(columns, 1)
 
     @property
     def coefficients(self) -> Tensor:
         """A copy of the coefficients, (c,)."""
-        return self._mean.coefficients
+        return torch.cat([part.detach().flatten() for part in self._parts])
 
     @torch.no_grad()
     def log_scale(self, parents: Tensor) -> Tensor:
         """Returns the log-scale, (1,) where it is constant and (n,) otherwise."""
-        if self.constant_scale:
-            return self._mechanism.log_scale.bias.clone()
-        return soft_bound(self._mechanism.log_scale(parents)[..., 0], LOG_SCALE_BOUND)
+        log_scale = self._log_scale.bounded(parents)
+        return log_scale.clone() if self.constant_scale else log_scale[..., 0]
 
     @torch.no_grad()
     def write(self, coefficients: Tensor, log_scale: Tensor | None) -> None:
         """Gives the mechanism other coefficients (c,), and another constant log-scale (1,)."""
-        self._mean.set_coefficients(coefficients)
+        pieces = coefficients.split([part.numel() for part in self._parts])
+        for part, piece in zip(self._parts, pieces, strict=True):
+            part.copy_(piece.reshape(part.shape))
         if self.constant_scale and log_scale is not None:
-            self._mechanism.log_scale.bias.copy_(log_scale.clamp(min=SMALLEST_LOG_SCALE))
+            self._log_scale.bias.copy_(log_scale.clamp(min=SMALLEST_LOG_SCALE))

@@ -11,14 +11,12 @@ nodes have the identity for a unit: their values are codes and counts on both si
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
 from misscnf.data.domains import Domain
 from misscnf.data.scales import Unit
-from misscnf.errors import InputError
 from misscnf.mechanisms.base import LinearForm, Mechanism
 
 __all__ = ["Rescaled"]
@@ -39,12 +37,10 @@ class Rescaled(Mechanism):
 
     @property
     def domain(self) -> Domain:
-        """What the values of the base can be."""
         return self.base.domain
 
     @property
     def noise_size(self) -> int:
-        """How many standard normal numbers the base needs."""
         return self.base.noise_size
 
     def _encode(self, parents: Tensor) -> Tensor:
@@ -64,7 +60,6 @@ class Rescaled(Mechanism):
         return density if room is None else torch.where(room, density, -torch.inf)
 
     def generate(self, u: Tensor, parents: Tensor) -> Tensor:
-        """Returns the value that the noise makes, in original units."""
         return self.unit.decode(self.base.generate(u, self._encode(parents)))
 
     def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:
@@ -72,11 +67,9 @@ class Rescaled(Mechanism):
         return self.base.abduct(self.unit.encode(x), self._encode(parents), generator)
 
     def draw(self, score: Tensor, parents: Tensor) -> Tensor:
-        """Returns a value of the law from one number."""
         return self.unit.decode(self.base.draw(score, self._encode(parents)))
 
     def support(self, parents: Tensor, tail: float) -> Tensor:
-        """Returns how many values hold all the mass of a discrete law."""
         return self.base.support(self._encode(parents), tail)
 
     def linear_form(self) -> LinearForm | None:
@@ -91,7 +84,3 @@ class Rescaled(Mechanism):
         scale, base = self.unit.scale * form.scale, form.offset
         offset = None if base is None else lambda z: self.unit.scale * base(self._encode(z))
         return LinearForm(intercept, weights, scale, offset)
-
-    def spec(self) -> dict[str, Any]:
-        """Refuses: the base and its units are saved, not this view of them."""
-        raise InputError("a rescaled mechanism is a view; save the model that it shows.")

@@ -72,13 +72,12 @@ class Spline(Mechanism, name="spline"):
         super().__init__()
         self.bins, self.bound = bins, bound
         self.base = Gaussian(parents, mean_hidden, scale_hidden, activation, mean_curve)
-        self.constant_shape = shape_hidden is None or not self.base.parents
-        given = () if self.constant_shape else self.base.parents
-        self.shape = Conditioner(given, 3 * bins - 1, shape_hidden or (), activation=activation)
+        outputs = 3 * bins - 1
+        self.shape = Conditioner(self.base.parents, outputs, shape_hidden, activation=activation)
+        self.constant_shape = self.shape.constant
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
-        """Makes one with the networks and the curve of a shape, and one spline for all rows."""
         widths = shape.hidden, shape.scale_hidden
         return cls(parents, *widths, activation=shape.activation, mean_curve=shape.curve)
 
@@ -100,7 +99,6 @@ class Spline(Mechanism, name="spline"):
         return self.base.abduct(x, parents), log_scale.expand(x.shape)
 
     def lower_bounds(self) -> dict[str, float]:
-        """Returns those of the Gaussian mechanism inside."""
         return {f"base.{name}": bound for name, bound in self.base.lower_bounds().items()}
 
     def _spline(self, parents: Tensor) -> tuple[MonotonicRQSTransform, Tensor | float]:

@@ -1,4 +1,4 @@
-r"""Noise of step functions: draws of u ~ N(0, 1) between two points of its distribution.
+r"""Values in steps: levels 0, 1, …, K − 1, and draws of the noise that made one.
 
 A value that came from a step function tells its noise only up to an interval, P < Φ(u) < Q. With
 v uniform on (0, 1), u = Φ⁻¹(P + v (Q − P)) has the right law. Far in the upper tail P and Q are
@@ -14,8 +14,32 @@ import torch
 from torch import Generator, Tensor
 
 from misscnf.draws import uniform_numbers
+from misscnf.mechanisms.base import Mechanism
 
-__all__ = ["interior_uniform", "noise_between"]
+__all__ = ["LevelMechanism", "interior_uniform", "noise_between"]
+
+
+class LevelMechanism(Mechanism):
+    """A law of levels, numbered from 0. Abstract, and at least two of them."""
+
+    def __init__(self, levels: int) -> None:
+        super().__init__()
+        if levels < 2:
+            raise ValueError(f"a mechanism of levels needs at least two; got {levels}")
+        self.levels = levels
+
+    def _legal(self, x: Tensor) -> Tensor:
+        return (x >= 0) & (x < self.levels) & (x == x.round())
+
+    def _at(self, x: Tensor, of_levels: Tensor) -> Tensor:
+        """Takes what belongs to the level x from (..., levels); to the first, where x is none."""
+        shape = torch.broadcast_shapes(x.shape, of_levels.shape[:-1])
+        k = torch.where(self._legal(x), x, 0.0).long().expand(shape)[..., None]
+        return of_levels.expand(*shape, -1).gather(-1, k)[..., 0]
+
+    def support(self, parents: Tensor, tail: float) -> Tensor:
+        """Returns the number of levels, whatever the tail."""
+        return torch.full(parents.shape[:-1], self.levels, device=parents.device)
 
 
 def interior_uniform(shape: Sequence[int], generator: Generator | None, like: Tensor) -> Tensor:

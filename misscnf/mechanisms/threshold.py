@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
@@ -27,29 +27,17 @@ from misscnf.data import domains
 from misscnf.data.domains import Domain
 from misscnf.mechanisms.base import Growth, Mechanism, Shape
 from misscnf.mechanisms.conditioner import Conditioner
-from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
-from misscnf.mechanisms.gaussian import LOG_SCALE_BOUND, soft_bound
-from misscnf.mechanisms.steps import interior_uniform, noise_between
+from misscnf.mechanisms.encoding import Parents, read_parents
+from misscnf.mechanisms.steps import LevelMechanism, interior_uniform, noise_between
 
 __all__ = ["Threshold", "Ordinal"]
 
 
-class Threshold(Mechanism):
-    """x counts the cut points below a logistic noise. Abstract: `cuts` says where they are.
-
-    Arguments:
-        levels: The number of levels, at least two.
-    """
-
-    def __init__(self, levels: int) -> None:
-        super().__init__()
-        if levels < 2:
-            raise ValueError(f"a mechanism of levels needs at least two; got {levels}")
-        self.levels = levels
+class Threshold(LevelMechanism):
+    """x counts the cut points below a logistic noise. Abstract: `cuts` says where they are."""
 
     @property
     def domain(self) -> Domain:
-        """The levels, numbered from 0."""
         return domains.Binary() if self.levels == 2 else domains.Ordinal(levels=self.levels)
 
     @abstractmethod
@@ -73,12 +61,6 @@ class Threshold(Mechanism):
         end = gaps.new_full((*gaps.shape[:-1], 1), math.inf)
         return self._at(x, torch.cat([end, gaps, end], dim=-1))
 
-    def _at(self, x: Tensor, of_levels: Tensor) -> Tensor:
-        """Takes what belongs to the level x from (..., levels)."""
-        shape = torch.broadcast_shapes(x.shape, of_levels.shape[:-1])
-        k = torch.where(self._legal(x), x, 0.0).long().expand(shape)[..., None]
-        return of_levels.expand(*shape, -1).gather(-1, k)[..., 0]
-
     def log_prob(self, x: Tensor, parents: Tensor) -> Tensor:
         """Returns the log-probability of a level; −∞ for what is none."""
         if self.levels == 2:
@@ -93,9 +75,6 @@ class Threshold(Mechanism):
         )
         return torch.where(self._legal(x), log_prob, -math.inf)
 
-    def _legal(self, x: Tensor) -> Tensor:
-        return (x >= 0) & (x < self.levels) & (x == x.round())
-
     def generate(self, u: Tensor, parents: Tensor) -> Tensor:
         """Returns how many cut points lie below logit Φ(u)."""
         latent = torch.special.log_ndtr(u) - torch.special.log_ndtr(-u)
@@ -106,10 +85,6 @@ class Threshold(Mechanism):
         below, above = self._ends(x, parents)
         masses = [functional.logsigmoid(end) for end in (below, above, -below, -above)]
         return noise_between(masses, interior_uniform(below.shape, generator, below))
-
-    def support(self, parents: Tensor, tail: float) -> Tensor:
-        """Returns the number of levels."""
-        return torch.full(parents.shape[:-1], self.levels, device=parents.device)
 
 
 class Ordinal(Threshold, name="ordinal", serves=("binary", "ordinal")):
@@ -134,16 +109,15 @@ class Ordinal(Threshold, name="ordinal", serves=("binary", "ordinal")):
         activation: str = "silu",
     ) -> None:
         super().__init__(levels)
-        self.parents = read_parents(parents)
-        self.activation = activation
+        self.parents, self.activation = read_parents(parents), activation
         self.location = Conditioner(self.parents, 1, hidden, activation=activation)
-        self.constant_spacing = spacing_hidden is None or not self.parents or levels == 2
-        given = () if self.constant_spacing else self.parents
-        self.spacing = Conditioner(given, levels - 2, spacing_hidden or (), activation=activation)
+        widths = None if levels == 2 else spacing_hidden
+        self.spacing = Conditioner(self.parents, levels - 2, widths, activation=activation)
+        self.hidden = self.location.hidden
+        self.spacing_hidden = None if self.spacing.constant else self.spacing.hidden
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
-        """Makes one for a binary or ordinal column."""
         levels = domain.states or 2
         return cls(parents, levels, shape.hidden, shape.scale_hidden, shape.activation)
 
@@ -157,17 +131,4 @@ class Ordinal(Threshold, name="ordinal", serves=("binary", "ordinal")):
 
     def gaps(self, parents: Tensor) -> Tensor:
         """Returns the spacings themselves: differences of cut points lose digits of small ones."""
-        spacing = self.spacing(parents)
-        if not self.constant_spacing:
-            spacing = soft_bound(spacing, LOG_SCALE_BOUND)
-        return torch.exp(spacing)
-
-    def spec(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {
-            "parents": write_parents(self.parents),
-            "levels": self.levels,
-            "hidden": list(self.location.hidden),
-            "spacing_hidden": None if self.constant_spacing else list(self.spacing.hidden),
-            "activation": self.activation,
-        }
+        return torch.exp(self.spacing.bounded(parents))

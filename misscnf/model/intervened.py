@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -183,10 +182,6 @@ class _Written(Mechanism):
         """Returns the wanted variables, (...) each, from the given ones, (..., p)."""
         columns = dict(zip(self.given, parents.unbind(-1), strict=True))
         return [self.writing.value(j, columns) for j in self.wanted]
-
-    def spec(self) -> dict[str, Any]:
-        """Refuses: policies are part of a question, not of a model."""
-        raise InputError("a model under policies is a view; save the model that it shows.")
 
 
 class _Reading(_Written):

@@ -1,4 +1,4 @@
-r"""The page: every section's numbers, words and pictures, put into the template.
+r"""The page: what was found, put into the template, which writes and draws it.
 
 The order is that of a reader: the question and its answer, what speaks against it, effects in
 groups and along the dose, then the table, what its holes leave known, the graph, the fit, its
@@ -21,9 +21,8 @@ from markupsafe import Markup
 from misscnf import __version__
 from misscnf.data.codecs import Levels
 from misscnf.data.table import IncompleteTable, Table
-from misscnf.errors import InputError
 from misscnf.estimators.misscnf import MissCNF
-from misscnf.identification import Report
+from misscnf.identification.checking import read_effect
 from misscnf.identification.families import whole_families
 from misscnf.identification.words import contradiction_sentence, listed, loss_sentence, percent
 from misscnf.options import change
@@ -31,9 +30,9 @@ from misscnf.queries.effects import Effect
 from misscnf.report import inventory, pictures, verdicts
 from misscnf.report.effects import Question, contrasts, dose_grid, forest_lines, open_question
 from misscnf.report.graph_picture import draw_graph
-from misscnf.report.model_checks import NoiseCheck, integrals, noise_checks, overimpute
-from misscnf.report.settings import Limits, ReportSettings
-from misscnf.report.words import Answer, label, minus, plural, tell, whole
+from misscnf.report.model_checks import check_fit
+from misscnf.report.settings import ReportSettings
+from misscnf.report.words import Answer, chance, label, minus, plural, whole
 
 __all__ = ["write_report"]
 
@@ -50,7 +49,7 @@ class Effects:
     """The same in words; None where by the graph there is no effect."""
     forest: pictures.Image | None = None
     alike: bool = False
-    """Whether groups differ by no more than rounding."""
+    """Whether groups differ by no more than rounding: the model has no interactions."""
     curve: pictures.Image | None = None
 
 
@@ -82,20 +81,11 @@ def write_report(
     table = model._read(df)
     question = None
     if effect is not None:
-        pair, rules = _read_pair(model, effect), settings.effects
+        pair, rules = read_effect(model.graph_, effect), settings.effects
         asked = Question(model, table, *pair, interval, rules, replicates=replicates, seed=seed)
         question = open_question(asked)
     page = _render(model, table, question, settings, seed)
     Path(path).write_text(page, encoding="utf-8")
-
-
-def _read_pair(model: MissCNF, effect: tuple[str, str]) -> tuple[str, str]:
-    if isinstance(effect, str) or len(effect) != 2 or effect[0] == effect[1]:
-        wanted = "an effect is a pair (treatment, outcome) of two nodes, such as ('t', 'y')"
-        raise InputError(f"{wanted}; got {effect!r}.")
-    for name in effect:
-        model.graph_.index(name)
-    return str(effect[0]), str(effect[1])
 
 
 def _render(
@@ -105,57 +95,33 @@ def _render(
     settings: ReportSettings,
     seed: int,
 ) -> str:
-    pair = None if question is None else (question.treatment, question.outcome)
-    effects = None if question is None else _effects(question)
-    first = None if effects is None else effects.first
-    do = None if first is None else first.do
+    graph, pair, effects = model.graph_, None, None
+    if question is not None:
+        pair, effects = (question.treatment, question.outcome), _effects(question)
+    do = None if effects is None else effects.first.do
     fitted = model.check(table, pair, do=do, seed=seed, settings=settings.identification)
-    limits, rules = settings.limits, settings.checks
-    noise = noise_checks(model, table, rules, seed)
-    ranks = overimpute(model, table, rules, seed)
-    exactness = integrals(model, table, rules, seed)
-    drawn, history = noise, model.history_
-    if len(noise) > limits.most_noise:  # those with a departure first
-        drawn = sorted(noise, key=lambda check: check.ok)[: limits.most_noise]
+    seen = whole_families(graph, table.observed.numpy()).mean(axis=0).tolist()
+    title = f"A causal model of {plural(len(graph), 'column')}"
     return _template().render(
-        title=_title(model, pair),
-        version=__version__,
-        shape=_shape(fitted.report, len(model.graph_)),
+        title=title if pair is None else f"What does {pair[0]} do to {pair[1]}?",
+        model=model,
+        table=table,
+        graph=graph,
+        pair=pair,
         effects=effects,
-        verdicts=verdicts.verdicts(model, first, fitted, noise, ranks, exactness),
-        holes=_holes(fitted.report, limits),
-        positivity=_positivity(fitted.report, fitted.warnings, limits),
-        graph=_graph(model, table, fitted.report, pair or ()),
-        fit={
-            "picture": pictures.draw_training(history) if len(history) > 1 else None,
-            "held_out": verdicts.held_out_sentence(model),
-            "chosen": model.chosen_,
-            "score": minus(f"{exactness.score:.3f}"),
-        },
-        checks={
-            "noise": noise,
-            "noise_pictures": [pictures.draw_noise(check, limits) for check in drawn],
-            "noise_sentence": verdicts.noise_sentence(noise),
-            "noise_rows": min(rules.noise_rows, int(table.observed.any(1).sum())),
-            "ranks": None if ranks is None else ranks.columns.to_dict(orient="records"),
-            "ranks_picture": None if ranks is None else pictures.draw_ranks(ranks, limits),
-            "ranks_sentence": verdicts.rank_sentence(ranks),
-            "draws": rules.draws,
-            "integrals": verdicts.integral_sentence(exactness),
-        },
-        inventory={"changes": inventory.changes(model, table), "kinds": inventory.kinds(model)},
-        again={
-            "settings": inventory.settings(model, settings),
-            "versions": inventory.versions(),
-            "seed": model.seed,
-            "page_seed": seed,
-            "fingerprint": table.digest[:16],
-            "recipe": inventory.recipe(model, pair, settings),
-        },
+        fitted=fitted,
+        report=fitted.report,
+        complete=fitted.report.usage.iloc[0],
+        shares=dict(zip(graph.nodes, seen, strict=True)),
+        checks=check_fit(model, table, settings.checks, seed),
+        settings=settings,
+        limits=settings.limits,
+        seed=seed,
     )
 
 
 def _template() -> Any:  # noqa: ANN401 - Jinja's template
+    """Returns the page's text, with the functions that write and draw what it is given."""
     here = files("misscnf.report")
     environment = Environment(
         autoescape=True,
@@ -164,8 +130,12 @@ def _template() -> Any:  # noqa: ANN401 - Jinja's template
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = {"percent": percent, "whole": whole, "minus": minus}
-    environment.filters |= {**filters, "share": _share, "finding": _finding}
+    written = [percent, listed, loss_sentence, contradiction_sentence, whole, minus, chance]
+    drawn = [pictures.draw_family, pictures.draw_noise]
+    environment.filters |= {function.__name__: function for function in [*written, *drawn]}
+    environment.filters["share"] = _share
+    environment.globals |= {"pictures": pictures, "verdicts": verdicts, "inventory": inventory}
+    environment.globals |= {"draw_graph": draw_graph, "version": __version__}
     environment.globals["style"] = Markup(here.joinpath("style.css").read_text("utf-8"))
     return environment.from_string(here.joinpath("page.html").read_text("utf-8"))
 
@@ -175,23 +145,8 @@ def _keep_together(value: object) -> object:
     return value.replace(" %", "\N{NO-BREAK SPACE}%") if type(value) is str else value
 
 
-def _title(model: MissCNF, pair: tuple[str, str] | None) -> str:
-    if pair is None:
-        return f"A causal model of {plural(len(model.graph_), 'column')}"
-    return f"What does {pair[0]} do to {pair[1]}?"
-
-
-def _shape(report: Report, columns: int) -> dict[str, str]:
-    complete = int(report.usage["rows"].iloc[0])
-    cells = int(report.usage["cells"].iloc[1])
-    return {
-        "rows": whole(report.rows),
-        "columns": whole(columns),
-        "holes": percent(1.0 - cells / (report.rows * columns)),
-        "complete": f"{whole(complete)} ({percent(complete / report.rows)})",
-        "patterns": whole(len(report.patterns)),
-        "order": "nested" if report.monotone else "not nested",
-    }
+def _share(share: float, none: str = "—") -> str:
+    return none if np.isnan(share) else percent(share)
 
 
 def _effects(question: Question) -> Effects:
@@ -201,21 +156,16 @@ def _effects(question: Question) -> Effects:
         value, versus = contrasts(question)[0]
         return Effects(*names, replace(question, level=None).ask(value, versus))
     lines = forest_lines(question)
-    told = tell(lines[0].answer)
+    told = Answer(lines[0].answer)
+    groups = [line.answer.estimate or 0.0 for line in lines if line.heading]
     return Effects(
         *names,
         lines[0].answer,
         told,
         pictures.draw_forest(lines, told.unit) if len(lines) > 1 else None,
-        _alike([line.answer.estimate for line in lines if line.heading]),
+        len(groups) > 1 and bool(np.allclose(groups, groups[0], rtol=1e-6)),
         _curve(question),
     )
-
-
-def _alike(estimates: list[float | None]) -> bool:
-    """Whether groups differ by no more than rounding: the model has no interactions."""
-    found = [estimate for estimate in estimates if estimate is not None]
-    return len(found) > 1 and bool(np.allclose(found, found[0], rtol=1e-6))
 
 
 def _curve(question: Question) -> pictures.Image | None:
@@ -236,67 +186,3 @@ def _curve(question: Question) -> pictures.Image | None:
         seen = np.array(column.levels, dtype=float)[seen.astype(np.int64)]
     arms = float(value), float(versus)
     return pictures.draw_curve(curve, question.treatment, outcome, seen, arms)
-
-
-def _holes(report: Report, limits: Limits) -> dict[str, object]:
-    return {
-        "picture": pictures.draw_patterns(report, limits),
-        "more": max(len(report.patterns) - limits.most_patterns, 0),
-        "loss": [loss_sentence(line) for line in report.loss],
-        "little": report.little,
-        "level": report.settings.little.level,
-        "questions": [hole.question for hole in report.structural_holes],
-        "complete_cells": percent(float(report.usage["cell share"].iloc[0])),
-    }
-
-
-def _positivity(report: Report, warnings: tuple[str, ...], limits: Limits) -> dict[str, object]:
-    covered = report.nodes["status"] == "covered"
-    return {
-        "ok": report.ok,
-        "count": len(report.nodes),
-        "uncovered": report.nodes.loc[~covered, "sentence"].tolist(),
-        "covered": listed(report.nodes.loc[covered, "node"].tolist(), 40),
-        "full_pattern": report.full_pattern_sentence,
-        "regions": report.regions.head(limits.most_regions).to_dict(orient="records"),
-        "more": max(len(report.regions) - limits.most_regions, 0),
-        "pictures": [pictures.draw_coverage(curve) for curve in report.curves],
-        "warnings": list(warnings),
-        "rows_to_tell": report.rows_to_tell,
-        "no_need": report.effect is not None and not report.needed,
-    }
-
-
-def _share(share: float, none: str = "—") -> str:
-    return none if np.isnan(share) else percent(share)
-
-
-def _graph(
-    model: MissCNF, table: IncompleteTable, report: Report, asked: tuple[str, ...]
-) -> dict[str, object]:
-    graph = model.graph_
-    seen = whole_families(graph, table.observed.numpy()).mean(axis=0).tolist()
-    shares = dict(zip(graph.nodes, seen, strict=True))
-    status = dict(zip(report.nodes["node"], report.nodes["status"], strict=True))
-    lines = [
-        (name, ", ".join(parents) or "—", percent(shares[name]), status.get(name, "not needed"))
-        for name, parents in graph.to_dict().items()
-    ]
-    return {
-        "picture": draw_graph(graph, shares, set(report.uncovered), asked),
-        "families": lines,
-        "contradictions": [contradiction_sentence(line) for line in report.contradictions],
-        "tested": report.independences_tested,
-    }
-
-
-def _finding(check: NoiseCheck) -> str:
-    parts = []
-    for p_value, found in (
-        (check.p_value, "not normal"),
-        (check.parent_p_value, f"goes with {check.parent}"),
-    ):
-        if p_value < check.level:
-            chance = "below 0.0001" if p_value < 1e-4 else f"= {p_value:.4f}"
-            parts.append(f"{found} (p {chance})")
-    return "; ".join(parts) or "nothing found"

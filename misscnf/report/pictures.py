@@ -20,29 +20,25 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from scipy.special import ndtri
 
 from misscnf.display.style import STYLE
 from misscnf.identification import Report
-from misscnf.identification.pictures import Curve, short
+from misscnf.identification.pictures import (
+    Curve,
+    draw_coverage,
+    draw_patterns,
+    short,
+    shown_patterns,
+)
 from misscnf.queries.effects import Effect
 from misscnf.report.effects import Line
-from misscnf.report.model_checks import NoiseCheck, Overimputation, normal_places
+from misscnf.report.model_checks import NoiseCheck, Overimputation
 from misscnf.report.settings import Limits
-from misscnf.report.words import estimate_and_interval, signed, spread_of, whole
+from misscnf.report.words import Answer, signed, whole
 
-__all__ = [
-    "Image",
-    "new_figure",
-    "image",
-    "draw_forest",
-    "draw_curve",
-    "draw_patterns",
-    "draw_coverage",
-    "draw_training",
-    "draw_noise",
-    "draw_ranks",
-]
+__all__ = ["Image", "new_figure", "image", "draw_forest", "draw_curve", "draw_holes"]
+__all__ += ["draw_family", "draw_training", "draw_noise", "draw_ranks"]
 
 
 @dataclass(frozen=True)
@@ -79,43 +75,50 @@ def image(figure: Figure, alt: str) -> Image:
 
 
 def draw_forest(lines: Sequence[Line], unit: str) -> Image:
-    """Draws effects with their intervals, one below the other."""
-    places, headings = _places(lines)
-    rows = places[-1] + 1
-    numbers = [_told(line.answer, spread_of(lines[0].answer)) for line in lines]
+    """Draws effects with their intervals, one below the other: names left, numbers right."""
+    rows = _forest_rows(lines)
+    spread = Answer(lines[0].answer).spread
+    numbers = [_told(line.answer, spread) for line in lines]
     told = [f"{line.heading} {line.label}: {n}" for line, n in zip(lines, numbers, strict=True)]
     alt = f"Forest plot, {unit}. {'; '.join(told)}."
-    with new_figure(STYLE.wide, 0.75 + 0.235 * rows) as figure:
+    with new_figure(STYLE.wide, 0.75 + 0.235 * len(rows)) as figure:
         ax = figure.subplots()
         ax.axvline(0.0, color=STYLE.soft, linewidth=0.9, linestyle=(0, (4, 3)))
-        for place, line in zip(places, lines, strict=True):
-            _draw_line(ax, place, line.answer, first=line is lines[0])
-        _write_sides(ax, places, headings, lines, numbers)
-        ax.set_ylim(rows - 0.4, -0.6)
+        for place, (_, line) in enumerate(rows):
+            if line is not None:
+                _draw_line(ax, place, line.answer, first=line is lines[0])
+        ax.set_yticks(range(len(rows)), [name for name, _ in rows], ha="left")
+        ax.tick_params(axis="y", length=0, pad=4.9 * max(len(name) for name, _ in rows))
+        for (_, line), tick in zip(rows, ax.get_yticklabels(), strict=True):
+            tick.set_fontweight("bold" if line is None or line is lines[0] else "normal")
+        right = ax.secondary_yaxis("right")
+        right.set_yticks([i for i, (_, line) in enumerate(rows) if line is not None], numbers)
+        right.tick_params(length=0)
+        right.spines["right"].set_visible(False)
+        ax.set_ylim(len(rows) - 0.4, -0.6)
         ax.spines["left"].set_visible(False)
         ax.set_xlabel(short(unit, 62), fontsize=8)
         ax.grid(axis="x")
         return image(figure, alt)
 
 
-def _told(answer: Effect, spread: float) -> str:
-    estimate, ends = estimate_and_interval(answer, spread)
-    return f"{signed(estimate)} ({ends})" if ends else signed(estimate)
-
-
-def _places(lines: Sequence[Line]) -> tuple[list[int], dict[int, str]]:
-    """Returns the row of each line, and the rows of the headings above groups."""
-    places: list[int] = []
-    headings: dict[int, str] = {}
-    row, heading = 0, ""
+def _forest_rows(lines: Sequence[Line]) -> list[tuple[str, Line | None]]:
+    """Returns the lines with their names, and between them the headings of groups."""
+    rows: list[tuple[str, Line | None]] = []
+    heading = ""
     for line in lines:
         if line.heading and line.heading != heading:
-            headings[row] = line.heading
-            row += 1
+            rows.append((short(line.heading, 26), None))
         heading = line.heading
-        places.append(row)
-        row += 1
-    return places, headings
+        # A space that SVG keeps: it drops ordinary ones before a word.
+        own = f"\N{EN SPACE}{short(line.label, 24)}" if heading else short(line.label, 26)
+        rows.append((own, line))
+    return rows
+
+
+def _told(answer: Effect, spread: float) -> str:
+    estimate, ends = Answer(answer).numbers(spread)
+    return f"{signed(estimate)} ({ends})" if ends else signed(estimate)
 
 
 def _draw_line(ax: Axes, place: int, answer: Effect, *, first: bool) -> None:
@@ -130,45 +133,16 @@ def _draw_line(ax: Axes, place: int, answer: Effect, *, first: bool) -> None:
     ax.plot([estimate], [place], marker=marker, markersize=size, color=colour, **edge)
 
 
-def _write_sides(
-    ax: Axes,
-    places: list[int],
-    headings: dict[int, str],
-    lines: Sequence[Line],
-    numbers: list[str],
-) -> None:
-    """Writes names left, numbers right."""
-    names = {row: short(name, 26) for row, name in headings.items()}
-    for row, line in zip(places, lines, strict=True):
-        # A space that SVG keeps: it drops ordinary ones before a word.
-        own = f"\N{EN SPACE}{short(line.label, 24)}" if line.heading else short(line.label, 26)
-        names[row] = own
-    rows = sorted(names)
-    ax.set_yticks(rows, [names[row] for row in rows], ha="left")
-    ax.tick_params(axis="y", length=0, pad=4.9 * max(map(len, names.values())))
-    for row, tick in zip(rows, ax.get_yticklabels(), strict=True):
-        tick.set_fontweight("bold" if row in headings or row == places[0] else "normal")
-    right = ax.secondary_yaxis("right")
-    right.set_yticks(places, numbers)
-    right.tick_params(length=0)
-    right.spines["right"].set_visible(False)
-
-
 def draw_curve(
     curve: pd.DataFrame,
     treatment: str,
     outcome: str,
     seen: np.ndarray,
-    arms: tuple[float, float] | None,
+    arms: tuple[float, float],
 ) -> Image:
-    """Draws the outcome along the treatment, with its band and where the rows are.
+    """Draws the outcome along the treatment, with its band, both arms and the rows' values.
 
-    Arguments:
-        curve: What `MissCNF.curve` returns, chances in percent.
-        treatment: The column along.
-        outcome: What the curve is of, in words.
-        seen: The treatment's values in the rows.
-        arms: The two values that the report compares, if they are numbers.
+    The curve is what `MissCNF.curve` returns, chances in percent; `outcome` says what it is of.
     """
     x = curve[treatment].to_numpy(dtype=float)
     y = curve["mean"].to_numpy(dtype=float)
@@ -182,7 +156,7 @@ def draw_curve(
             band = curve["mean_lower"], curve["mean_upper"]
             above.fill_between(x, *band, color=STYLE.pale_blue, linewidth=0)
         above.plot(x, y, color=STYLE.blue, marker="o" if len(x) <= 8 else "", markersize=4)
-        for arm in arms or ():
+        for arm in arms:
             above.axvline(arm, color=STYLE.orange, linewidth=0.9, linestyle=(0, (4, 3)))
         above.set_ylabel(short(outcome, 34))
         above.grid(axis="y")
@@ -195,63 +169,33 @@ def draw_curve(
         return image(figure, alt)
 
 
-def draw_patterns(report: Report, limits: Limits) -> Image:
+def draw_holes(report: Report, limits: Limits) -> Image:
     """Draws which columns are seen together, a line a pattern, the most frequent first."""
-    names = list(report.graph.nodes)
-    shown = report.patterns[names].to_numpy(dtype=bool)
-    few = len(names) <= limits.most_columns
-    used = np.flatnonzero(few | ~shown.all(0))[: limits.most_columns]
-    shown = shown[: limits.most_patterns, used]
-    counts = report.patterns["row count"].to_numpy()[: limits.most_patterns]
-    first = [names[j] for j in used[~shown[0]]]
+    patterns = shown_patterns(report, limits.most_patterns, limits.most_columns)
+    first = patterns.columns[~patterns.iloc[0]]
     alt = (
-        f"Patterns of holes in {len(report.patterns)} lines. The most frequent has {counts[0]} "
-        f"rows and {'lacks ' + ', '.join(first) if first else 'no hole'}."
+        f"Patterns of holes in {len(report.patterns)} lines. The most frequent has "
+        f"{patterns.index[0]} rows and {'lacks ' + ', '.join(first) if len(first) else 'no hole'}."
     )
-    upright = len(used) > 4
-    with new_figure(STYLE.wide, (0.95 if upright else 0.4) + 0.2 * len(counts)) as figure:
-        ax = figure.subplots()
-        for (y, x), there in np.ndenumerate(shown):
-            if there:
-                corner, seen = (x + 0.03, y + 0.08), STYLE.middle_blue
-                ax.add_patch(Rectangle(corner, 0.94, 0.84, facecolor=seen, linewidth=0))
-            else:
-                ax.plot(x + 0.5, y + 0.5, marker="x", color=STYLE.orange, markersize=4.5)
-        ax.set_xlim(0, len(used))
-        ax.set_ylim(len(counts), 0)
-        ax.xaxis.tick_top()
-        letters, places = [short(names[j], 14) for j in used], np.arange(len(used)) + 0.5
-        size, turn = min(8.5, 190.0 / len(used)), 90 if upright else 0
-        ax.set_xticks(places, letters, rotation=turn, fontsize=size)
-        ax.set_yticks(np.arange(len(counts)) + 0.5, [f"{whole(int(n))} rows" for n in counts])
-        ax.tick_params(length=0)
-        ax.spines[:].set_visible(False)
+    letters = 0.95 if patterns.shape[1] > 4 else 0.4  # upright above four columns
+    with new_figure(STYLE.wide, letters + 0.2 * len(patterns)) as figure:
+        labels = [f"{whole(int(n))} rows" for n in patterns.index]
+        draw_patterns(figure.subplots(), patterns, labels)
         return image(figure, alt)
 
 
-def draw_coverage(curve: Curve) -> Image:
+def draw_family(curve: Curve) -> Image:
     """Draws how often a family is seen whole along a column, with its region shaded."""
     inside = f" where {curve.within}" if curve.within else ""
     alt = (
         f"Share of rows that show {curve.node} with its parents along {curve.column}{inside}: "
         f"from {curve.chances.min():.0%} to {curve.chances.max():.0%}."
     )
-    colour = STYLE.orange if curve.flagged else STYLE.blue
     with new_figure(STYLE.small, 1.65) as figure:
         ax = figure.subplots()
-        margin = 0.4 if curve.labels is not None else 0.0
-        for low, high in curve.shaded:
-            ax.axvspan(low - margin, high + margin, color=STYLE.pale_orange, linewidth=0)
-        if curve.labels is None:
-            ax.plot(curve.places, curve.chances, color=colour)
-        else:
-            ax.bar(curve.places, curve.chances, color=colour, width=0.6)
-            ax.set_xticks(curve.places, [short(name, 7) for name in curve.labels])
-        ax.set_ylim(-0.03, 1.03)
-        ax.set_yticks([0.0, 0.5, 1.0], ["0 %", "50 %", "100 %"])
+        draw_coverage(ax, curve)
         ax.set_xlabel(short(curve.column, 22))
         ax.set_title(f"{short(curve.node, 14)} seen whole")
-        ax.grid(axis="y")
         return image(figure, alt)
 
 
@@ -294,7 +238,7 @@ def draw_noise(check: NoiseCheck, limits: Limits) -> Image:
     alt = f"Quantiles of the noise of {check.node} against a standard normal: {said} found."
     # As many points as the eye tells apart, with both ends: every further one costs bytes.
     some = np.unique(np.linspace(0, len(check.noise) - 1, limits.quantiles).astype(np.int64))
-    places, noise = normal_places(len(check.noise))[some], check.noise[some]
+    places, noise = ndtri((some + 0.5) / len(check.noise)), check.noise[some]
     colour = STYLE.blue if check.ok else STYLE.orange
     with new_figure(STYLE.small, 1.8) as figure:
         ax = figure.subplots()

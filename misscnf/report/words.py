@@ -16,26 +16,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from misscnf.data.cells import plain
 from misscnf.identification.words import percent
 from misscnf.queries.effects import Effect
 
-__all__ = [
-    "rounded",
-    "nearby",
-    "significant",
-    "signed",
-    "whole",
-    "label",
-    "minus",
-    "points",
-    "plural",
-    "Answer",
-    "tell",
-    "estimate_and_interval",
-    "spread_of",
-]
+__all__ = ["rounded", "nearby", "significant", "signed", "whole", "label", "minus", "points"]
+__all__ += ["plural", "chance", "Answer"]
 
 
 def rounded(value: float, spread: float) -> str:
@@ -108,134 +96,117 @@ def plural(count: int, one: str, many: str = "") -> str:
     return f"{whole(count)} {one if count == 1 else many or one + 's'}"
 
 
+def chance(p_value: float) -> str:
+    """Returns a p-value with its sign, such as "= 0.0312"."""
+    return "below 0.0001" if p_value < 1e-4 else f"= {p_value:.4f}"
+
+
 @dataclass(frozen=True)
 class Answer:
-    """An effect as the page tells it."""
+    """An effect that has an estimate, as the page tells it."""
 
-    figure: str
-    """The number, such as +3.4."""
-    unit: str
-    """What it is a number of."""
-    interval: str
-    """Such as "95 % interval 2.6 to 4.5"; empty where there is none."""
-    level: str
-    """Such as "95 %"; empty where there is no interval."""
-    sentence: str
-    caution: str
-    """What the interval does or does not say."""
-    arms: tuple[tuple[str, str], ...]
-    """What would be under each value of the treatment."""
-    ratios: str
-    """Risk ratio and odds ratio, in words."""
-    levels: tuple[tuple[str, str, str, str], ...]
-    """Each level of the outcome: its chance under both values, and the difference."""
+    effect: Effect
 
+    @cached_property
+    def spread(self) -> float:
+        """What digits are cut by: half the interval's width, or the estimate's size."""
+        if self.effect.interval is not None:
+            return (self.effect.interval[1] - self.effect.interval[0]) / 2
+        return max(abs(self.effect.estimate or 0.0) / 10, self.effect.standard_error or 0.0)
 
-def tell(effect: Effect) -> Answer:
-    """Puts an effect with an estimate into words."""
-    figure, ends = estimate_and_interval(effect)
-    (treatment, value), (_, versus) = *effect.do.items(), *effect.versus.items()
-    first, second = (f"{treatment} = {label(held)}" for held in (value, versus))
-    amounts = _amount(effect.mean, effect), _amount(effect.mean_versus, effect)
-    return Answer(
-        figure=signed(figure),
-        unit=_unit(effect),
-        interval=f"{_level(effect)} interval {ends}" if ends else "",
-        level=_level(effect) if ends else "",
-        sentence=_sentence(effect, f"{first} rather than {label(versus)}", figure, amounts),
-        caution=_caution(effect, ends),
-        arms=((first, amounts[0]), (second, amounts[1])),
-        ratios=_ratios(effect),
-        levels=_levels(effect),
-    )
+    def numbers(self, spread: float) -> tuple[str, str]:
+        """Returns the estimate and "lower to upper", with the same digits; empty without one."""
+        write = points if self.effect.event is not None else rounded
+        ends = [write(end, spread) for end in self.effect.interval or ()]
+        return write(self.effect.estimate or 0.0, spread), " to ".join(ends)
 
+    @property
+    def figure(self) -> str:
+        """The number, such as +3.4."""
+        return signed(self.numbers(self.spread)[0])
 
-def estimate_and_interval(effect: Effect, spread: float | None = None) -> tuple[str, str]:
-    """Returns the estimate and "lower to upper", with the same digits; empty without interval.
+    @property
+    def unit(self) -> str:
+        """What it is a number of."""
+        unit = "difference" if self.effect.event is None else "percentage points"
+        return f"{unit} in {self._what}"
 
-    Arguments:
-        effect: The effect.
-        spread: What the digits are cut by; the effect's own by default.
-    """
-    spread = spread_of(effect) if spread is None else spread
-    write = points if effect.event is not None else rounded
-    ends = [write(end, spread) for end in effect.interval or ()]
-    return write(effect.estimate or 0.0, spread), " to ".join(ends)
+    @property
+    def _what(self) -> str:
+        if self.effect.event is None:
+            return f"the mean of {self.effect.outcome}"
+        return f"the risk of {self.effect.outcome} = {label(self.effect.event)}"
 
+    @property
+    def level(self) -> str:
+        """Such as "95 %"; of no meaning where there is no interval."""
+        return f"{100 * (self.effect.level or 0.0):g} %"
 
-def spread_of(effect: Effect) -> float:
-    """Returns what an estimate's digits are cut by: its interval's width, or its size."""
-    if effect.interval is not None:
-        return (effect.interval[1] - effect.interval[0]) / 2
-    return max(abs(effect.estimate or 0.0) / 10, effect.standard_error or 0.0)
+    @property
+    def interval(self) -> str:
+        """Such as "95 % interval 2.6 to 4.5"; empty where there is none."""
+        ends = self.numbers(self.spread)[1]
+        return f"{self.level} interval {ends}" if ends else ""
 
+    @property
+    def arms(self) -> list[tuple[str, str]]:
+        """What would be under each value of the treatment."""
+        risk, amounts = self.effect.event is not None, (self.effect.mean, self.effect.mean_versus)
+        held = [*self.effect.do.items(), *self.effect.versus.items()]
+        return [
+            (f"{name} = {label(value)}", percent(mean) if risk else rounded(mean, self.spread))
+            for (name, value), mean in zip(held, amounts, strict=True)
+            if mean is not None
+        ]
 
-def _amount(mean: float | None, effect: Effect) -> str:
-    if mean is None:
-        return ""
-    return percent(mean) if effect.event is not None else rounded(mean, spread_of(effect))
+    @property
+    def sentence(self) -> str:
+        """What would be if everybody had one value of the treatment rather than the other."""
+        (first, mean), (_, mean_versus) = self.arms
+        (versus,) = self.effect.versus.values()
+        start = f"If everybody had {first} rather than {label(versus)}, {self._what} would be"
+        figure = self.numbers(self.spread)[0]
+        if not figure.strip("\N{MINUS SIGN}0.,"):
+            return f"{start} the same, {mean}, as far as these digits tell."
+        size = figure.lstrip("\N{MINUS SIGN}")
+        size += " percentage points" * (self.effect.event is not None)
+        way = "lower" if figure.startswith("\N{MINUS SIGN}") else "higher"
+        return f"{start} {size} {way}: {mean} rather than {mean_versus}."
 
-
-def _unit(effect: Effect) -> str:
-    unit = "difference" if effect.event is None else "percentage points"
-    return f"{unit} in {_what(effect)}"
-
-
-def _what(effect: Effect) -> str:
-    if effect.event is None:
-        return f"the mean of {effect.outcome}"
-    return f"the risk of {effect.outcome} = {label(effect.event)}"
-
-
-def _level(effect: Effect) -> str:
-    return f"{100 * (effect.level or 0.0):g} %"
-
-
-def _sentence(effect: Effect, arms: str, figure: str, amounts: tuple[str, str]) -> str:
-    start = f"If everybody had {arms}, {_what(effect)} would be"
-    if not figure.strip("\N{MINUS SIGN}0.,"):
-        return f"{start} the same, {amounts[0]}, as far as these digits tell."
-    size = figure.lstrip("\N{MINUS SIGN}") + " percentage points" * (effect.event is not None)
-    way = "lower" if figure.startswith("\N{MINUS SIGN}") else "higher"
-    return f"{start} {size} {way}: {amounts[0]} rather than {amounts[1]}."
-
-
-def _caution(effect: Effect, ends: str) -> str:
-    if effect.interval is None:
+    @property
+    def caution(self) -> str:
+        """What the interval does or does not say."""
+        if self.effect.interval is None:
+            return (
+                "No interval was computed, so nothing is said here about how far chance in the "
+                "sample could have moved this number."
+            )
+        lower, upper = self.effect.interval
+        inside = "is in it" if lower <= 0.0 <= upper else "is not in it"
         return (
-            "No interval was computed, so nothing is said here about how far chance in the "
-            "sample could have moved this number."
+            f"Allowing for chance in the sample, anything from {self.numbers(self.spread)[1]} is "
+            f"plausible ({self.level} interval). Zero, no effect at all, {inside}."
         )
-    lower, upper = effect.interval
-    inside = "is in it" if lower <= 0.0 <= upper else "is not in it"
-    return (
-        f"Allowing for chance in the sample, anything from {ends} is plausible "
-        f"({_level(effect)} interval). Zero, no effect at all, {inside}."
-    )
 
+    @property
+    def ratios(self) -> str:
+        """Risk ratio and odds ratio, in words."""
+        parts = []
+        for name in ("risk_ratio", "odds_ratio"):
+            ratio, ends = getattr(self.effect, name), getattr(self.effect, f"{name}_interval")
+            if ratio is not None:
+                around = "" if ends is None else f" ({' to '.join(map(significant, ends))})"
+                parts.append(f"{name.replace('_', ' ')} {significant(ratio)}{around}")
+        return f"{', '.join(parts).capitalize()}." if parts else ""
 
-def _ratios(effect: Effect) -> str:
-    parts = []
-    for name, ratio, ends in (
-        ("risk ratio", effect.risk_ratio, effect.risk_ratio_interval),
-        ("odds ratio", effect.odds_ratio, effect.odds_ratio_interval),
-    ):
-        if ratio is not None:
-            around = "" if ends is None else f" ({significant(ends[0])} to {significant(ends[1])})"
-            parts.append(f"{name} {significant(ratio)}{around}")
-    return f"{', '.join(parts).capitalize()}." if parts else ""
-
-
-def _levels(effect: Effect) -> tuple[tuple[str, str, str, str], ...]:
-    table = effect.probabilities
-    if table is None or len(table) <= 2:
-        return ()
-    return tuple(
-        (
-            label(line["level"]),
-            percent(float(line["do"])),
-            percent(float(line["versus"])),
-            signed(points(float(line["difference"]), 0.01)),
-        )
-        for line in table.to_dict(orient="records")
-    )
+    @property
+    def levels(self) -> list[tuple[str, str, str, str]]:
+        """Each level of the outcome: its chance under both values, and the difference."""
+        table = self.effect.probabilities
+        if table is None or len(table) <= 2:
+            return []
+        rows = zip(*(table[name] for name in ("level", "do", "versus", "difference")), strict=True)
+        return [
+            (label(level), percent(p), percent(q), signed(points(more, 0.01)))
+            for level, p, q, more in rows
+        ]

@@ -29,9 +29,9 @@ HEAVY = {"torch", "pandas", "numpy", "sklearn", "scipy", "matplotlib", "networkx
 def curved(here):
     """A table on which the network is kept."""
     rng = np.random.default_rng(0)
-    x = rng.normal(size=1500)
-    table = pd.DataFrame({"x": x, "y": np.tanh(8 * x) + 0.1 * rng.normal(size=1500)})
-    table.loc[rng.random(1500) < 0.1, "y"] = np.nan
+    x = rng.normal(size=600)
+    table = pd.DataFrame({"x": x, "y": np.tanh(8 * x) + 0.1 * rng.normal(size=600)})
+    table.loc[rng.random(600) < 0.1, "y"] = np.nan
     table.to_csv(here / "curved.csv", index=False)
 
 

@@ -1,6 +1,5 @@
 """Units: exact inverses, slopes as autograd finds them, and the same law through `Rescaled`."""
 
-import json
 import math
 
 import pytest
@@ -64,10 +63,6 @@ def test_room_is_open_at_its_ends():
     assert Unit(link="log").holds(x).tolist() == [False, False, True, True, True, False, False]
     assert Unit(link="logit").holds(x).tolist() == [False, False, True, *[False] * 4]
     assert Unit().holds(x).tolist() == [True] * 5 + [False] * 2
-
-
-def test_units_survive_json(unit):
-    assert Unit.from_dict(json.loads(json.dumps(unit.to_dict()))) == unit
 
 
 BAD = {

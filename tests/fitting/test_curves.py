@@ -1,5 +1,8 @@
 """Line, curve or network: who gets what, and that curves are fitted, saved and replicated."""
 
+import json
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,18 +11,22 @@ from oracles import gaussian_process
 
 import misscnf.fitting.replicates as replicates_home
 import misscnf.fitting.select.curves as curves_home
+import misscnf.fitting.select.means as means_home
 import misscnf.fitting.smooth.basis as basis_home
 import misscnf.fitting.train.loop as loop_home
-from misscnf import MissCNF
+from misscnf import MissCNF, options
 from misscnf.cli.fit import chosen_sentence
 from misscnf.data.domains import CONTINUOUS
 from misscnf.data.rows import MemoryRows
 from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.fit import fit_model
 from misscnf.fitting.replicates import replicate_fit
-from misscnf.fitting.select.curves import choose_curves
+from misscnf.fitting.select.curves import CurveTrial
+from misscnf.fitting.select.given import Given
+from misscnf.fitting.select.means import choose_means
 from misscnf.fitting.settings import Curves, Shape, preset_settings
 from misscnf.fitting.smooth.basis import find_basis, fit_curve
+from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.sandwich import Information
 from misscnf.fitting.train.ensemble import CompletionLikelihood
 from misscnf.graph import CausalGraph
@@ -48,23 +55,25 @@ def pair(df):
     return values.nan_to_num(), ~values.isnan()
 
 
-def chosen_curves(df, networks):
-    rows = MemoryRows(*pair(df))
-    line = STRUCTURE.build(Shape(hidden=())).double()
-    return choose_curves(line, STRUCTURE, rows, networks, SETTINGS, 0)
+def chosen_means(df, *, networks=True):
+    """What the means of a table are; the sieve lets everything pass."""
+    every = {"selection.curve_p_value": 1.1, "selection.network_p_value": 1.1}
+    given = Given(STRUCTURE, MemoryRows(*pair(df)), options.change(SETTINGS, every), 0)
+    return choose_means(fit_linear(STRUCTURE, given.rows).model, given, networks=networks)
 
 
-def choose(df, networks=()):
-    """The curves, where networks beat the line at some nodes by far."""
-    elpd_differences = {node: ElpdDifference(10.0, 1.0) for node in networks}
-    return chosen_curves(df, elpd_differences)[0]
+def choose(df):
+    """The curves, where no network is tried."""
+    return chosen_means(df, networks=False).curves
 
 
 @pytest.mark.slow
 def test_what_bends_gets_a_curve_and_a_line_does_not():
     """The line's curve has a chance of 6.7 % at most; the seed is fixed."""
-    assert choose(table(), {1}).keys() == {1}
     assert choose(table()).keys() == {1}
+    found = chosen_means(table())
+    assert found.curves.keys() == {1}
+    assert not found.networks
 
 
 @pytest.mark.slow
@@ -72,7 +81,9 @@ def test_a_network_keeps_what_basis_functions_of_one_width_say_badly():
     def steep(a):
         return 3 * np.tanh(8 * a) + 0.3 * a
 
-    assert 1 not in choose(table(3000, form=steep), {1})
+    found = chosen_means(table(3000, form=steep))
+    assert 1 not in found.curves
+    assert 1 in found.networks
 
 
 @pytest.mark.slow
@@ -93,14 +104,31 @@ def test_one_that_beats_the_line_alone_has_to_do_so_more_clearly(
     """Standard errors of curve and network over the line; None if no network was tried, 0 if none
     was chosen. Where both are, the network does not beat the curve. Few rows are poor
     witnesses."""
+
+    def compared(line, completions, candidates, given):
+        won = {b: ElpdDifference(network, 1.0) for b in candidates & {1}}
+        return means_home._Compared(by_block=won, chosen=frozenset(won if network else ()))
+
     monkeypatch.setattr(curves_home, "_curve_elpd", lambda *_: ElpdDifference(curve, 1.0))
     monkeypatch.setattr(curves_home, "_network_elpd", lambda *_: ElpdDifference(0.0, 1.0))
-    networks = None if network is None else {1: ElpdDifference(network, 1.0)} if network else {}
+    monkeypatch.setattr(means_home, "_compare_networks", compared)
     for rows, wanted in ((1000, chosen), (300, of_few_rows)):
         df = table(rows)
-        df["c"] = np.nan  # so that b alone is asked
-        curves, left = chosen_curves(df, networks)
-        assert ("curve" if curves else "network" if left else "line") == wanted
+        df.loc[20:, "c"] = np.nan  # so that b alone can have a curve
+        found = chosen_means(df, networks=network is not None)
+        assert ("curve" if found.curves else "network" if found.networks else "line") == wanted
+
+
+def test_a_curve_that_says_it_all_meets_no_network(monkeypatch):
+    """A parabola leaves nothing behind that is bent; the seed is fixed, the chance is 5 %."""
+    asked, rival = [], ElpdDifference(9.0, 1.0)
+    monkeypatch.setattr(curves_home, "_network_elpd", lambda *_: asked.append(1) or rival)
+    given = Given(STRUCTURE, MemoryRows(*pair(table())), SETTINGS, 0)
+    trial = CurveTrial.of(fit_linear(STRUCTURE, given.rows).model.block(1), given, 1)
+    assert not trial.loses_to_network()
+    assert not asked
+    monkeypatch.setattr(curves_home, "left_p_value", lambda *_: 0.01)
+    assert trial.loses_to_network()
 
 
 @pytest.mark.slow
@@ -149,8 +177,12 @@ def test_a_curve_settles_on_what_rows_show_and_is_saved(model, tmp_path):
 QUICK = preset_settings(
     "auto",
     {
-        "epochs": 10,
-        "selection.folds": 3,
+        "epochs": 4,
+        "training.scale_share": 0.5,
+        "selection.folds": 2,
+        "selection.steps": 120,
+        "selection.noise_steps": 60,
+        "curves.evidence_steps": 20,
         "solving.completions": 8,
         "solving.most_rounds": 3,
         "solving.shared_rounds": 1,
@@ -160,31 +192,44 @@ QUICK = preset_settings(
 """Every stage of a fit, with less work in each."""
 
 
+def whole_and_resumed(df, folder, stage, stops):
+    """Fits a table, and goes on from what the disk holds when a stage stops."""
+    values, observed = pair(df.mask(np.random.default_rng(1).random(df.shape) < 0.2))
+    last = len(df) - 200
+    parts = [MemoryRows(values[part], observed[part]) for part in (slice(last), slice(last, None))]
+
+    def look(record, epochs):
+        if stops(record) and not (folder / "stopped").exists():
+            shutil.copytree(folder / "whole", folder / "stopped")
+
+    whole = fit_model(STRUCTURE, *parts, QUICK, checkpoint=folder / "whole", watch=look)
+    done = [epochs_done(folder / name / stage) for name in ("stopped", "whole")]
+    assert 0 < done[0] < done[1], "it stops in the middle"
+    return whole, fit_model(STRUCTURE, *parts, QUICK, checkpoint=folder / "stopped")
+
+
+def epochs_done(folder):
+    return json.loads((folder / "state.json").read_text())["state"]["loop"]["epoch"]
+
+
+def assert_same_fit(whole, resumed):
+    assert len(resumed.history) == len(whole.history)
+    for name, tensor in whole.model.state_dict().items():
+        assert torch.equal(tensor, resumed.model.state_dict()[name]), name
+
+
 @pytest.mark.slow
 def test_an_interrupted_fit_of_a_curve_and_a_network_ends_in_the_same_bits(tmp_path, monkeypatch):
     """Choice and curve are found again, training goes on, lines and curve are solved for."""
     monkeypatch.setattr(loop_home, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-    df = table(1500)
+    df = table(800)
     df["c"] = 3 * np.tanh(8 * (df["b"] - 1)) + df["c"] - df["b"]
-    values, observed = pair(df.mask(np.random.default_rng(1).random(df.shape) < 0.2))
-    parts = [MemoryRows(values[part], observed[part]) for part in (slice(1300), slice(1300, None))]
-
-    def fitted(**options):
-        return fit_model(STRUCTURE, *parts, QUICK, **options)
-
-    def stop(record, epochs):
-        if record.epoch == 4 and record.stage is None:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fitted(checkpoint=tmp_path, watch=stop)
-    assert (tmp_path / "network" / "state.json").exists()
-    whole, resumed = fitted(), fitted(checkpoint=tmp_path)
-    assert whole.forms[1].curve
-    assert whole.forms[2].mean
-    assert len(resumed.history) == len(whole.history)
-    for name, tensor in whole.model.state_dict().items():
-        assert torch.equal(tensor, resumed.model.state_dict()[name]), name
+    fits = whole_and_resumed(
+        df, tmp_path, "network", lambda record: record.epoch == 3 and record.stage is None
+    )
+    assert fits[0].forms[1].curve
+    assert fits[0].forms[2].mean
+    assert_same_fit(*fits)
 
 
 @pytest.mark.slow
@@ -194,24 +239,12 @@ def test_an_interrupted_scale_beside_a_curve_ends_in_the_same_bits(tmp_path, mon
     df = table(1500)
     noise = df["b"] - df["a"] ** 2
     df[["b", "c"]] = df[["b", "c"]].add(noise * (np.exp(df["a"]) - 1), axis=0)
-    values, observed = pair(df.mask(np.random.default_rng(1).random(df.shape) < 0.2))
-    parts = [MemoryRows(values[part], observed[part]) for part in (slice(1300), slice(1300, None))]
-
-    def fitted(**options):
-        return fit_model(STRUCTURE, *parts, SETTINGS, **options)
-
-    def stop(epoch, epochs):
-        if (tmp_path / "scale").exists():
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fitted(checkpoint=tmp_path, watch=stop)
-    whole, resumed = fitted(), fitted(checkpoint=tmp_path)
-    assert whole.forms[1].curve
-    assert whole.forms[1].scale
-    assert len(resumed.history) == len(whole.history) == 1 + 5 + 3  # settled, noise, scale
-    for name, tensor in whole.model.state_dict().items():
-        assert torch.equal(tensor, resumed.model.state_dict()[name]), name
+    scale = tmp_path / "whole" / "scale"
+    fits = whole_and_resumed(df, tmp_path, "scale", lambda _: scale.exists())
+    assert fits[0].forms[1].curve
+    assert fits[0].forms[1].scale
+    assert len(fits[0].history) == 1 + 2 + 2  # settled, noise, scale
+    assert_same_fit(*fits)
 
 
 @pytest.mark.slow

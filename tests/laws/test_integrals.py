@@ -149,7 +149,7 @@ def test_the_value_is_the_integral_within_its_stated_error(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WAYS)
 def test_draws_follow_the_posterior(name):
-    case = Case(name, 400)
+    case = Case(name, 200)
     integrals = case.integrals()
     for count, even in ((1, False), (4, True)):
         drawn = case.values.expand(count, -1, -1).clone()

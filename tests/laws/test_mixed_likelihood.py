@@ -307,9 +307,6 @@ class Copy(GumbelMax):
         same = parents == torch.arange(self.levels)
         return torch.where(same, 0.0, -math.inf)
 
-    def spec(self):
-        return {}
-
 
 def with_copies(text, copies):
     """A model in which some nodes copy their only parent."""

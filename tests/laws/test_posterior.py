@@ -61,7 +61,7 @@ CALIBRATED = {
 @pytest.mark.parametrize("case", CALIBRATED)
 def test_hidden_values_rank_uniformly_among_their_imputations(case):
     model, always = CALIBRATED[case]()
-    rows = 3000 if always is None else 1500
+    rows = 3000 if always is None else 600
     x, values, observed = table(model, rows, 0.4, seed=4)
     if always is not None:
         observed = torch.tensor([name not in always for name in model.graph.nodes]).expand_as(x)

@@ -17,7 +17,6 @@ import torch
 from scipy import optimize, special, stats
 
 from misscnf import InputError, MissCNF
-from misscnf.data.cells import read_numbers
 from misscnf.data.codecs import Column
 from misscnf.data.domains import Domain
 from misscnf.data.table import Schema
@@ -51,9 +50,7 @@ class ShareColumn(Column, kinds=("share",)):
     location: float
     scale: float
 
-    dtype = np.dtype("float64")
     shown_kind = request = "share"
-    shown_levels = ""
     expected = "a number between 0 and 1, both left out"
 
     @classmethod
@@ -64,45 +61,8 @@ class ShareColumn(Column, kinds=("share",)):
     def domain(self):
         return Share(self.location, self.scale)
 
-    def read(self, cells, *, unseen="error"):
-        return read_numbers(cells, self.name)
-
-    def parse(self, cells):
-        raw = self.read(cells)
-        return np.where(self.possible(raw), raw, np.nan)
-
     def possible(self, raw):
         return np.isnan(raw) | ((raw > 0) & (raw < 1))
-
-    def encode(self, raw):
-        return raw
-
-    def decode(self, values):
-        return values
-
-    def log_slope(self, raw):
-        return np.zeros_like(raw)
-
-    def series(self, values, dtype=None, *, exact=False):
-        return pd.Series(np.asarray(values), name=self.name)
-
-    def natural(self, values):
-        return self.series(values)
-
-    def output_dtype(self, cells):
-        return self.dtype
-
-    def to_dict(self):
-        return {
-            "kind": "share",
-            "name": self.name,
-            "location": self.location,
-            "scale": self.scale,
-        }
-
-    @classmethod
-    def from_dict(cls, entry):
-        return cls(entry["name"], entry["location"], entry["scale"])
 
 
 class Beta(Mechanism, name="beta", serves=("share",)):
@@ -143,12 +103,6 @@ class Beta(Mechanism, name="beta", serves=("share",)):
         a, b = (part.detach().double().numpy() for part in self.shapes(parents))
         below = special.betainc(a, b, x.detach().double().numpy())
         return torch.as_tensor(special.ndtri(np.clip(below, 1e-15, 1 - 1e-15))).to(x)
-
-    def spec(self):
-        return {
-            "parents": [parent.to_dict() for parent in self.parents],
-            "domain": self._domain.to_dict(),
-        }
 
 
 GRAPH = "x -> y; y -> z; x -> z"

@@ -310,9 +310,6 @@ class Fair(Mechanism):
     def abduct(self, x, parents, generator=None):
         return x
 
-    def spec(self):
-        return {}
-
 
 class ByHand(QueryMixin):
     """A model made by hand."""

@@ -10,7 +10,7 @@ from misscnf.report.effects import Question, contrasts, dose_grid
 from misscnf.report.model_checks import Integrals
 from misscnf.report.settings import EffectRules
 from misscnf.report.verdicts import integral_sentence
-from misscnf.report.words import label, plural, rounded, signed, significant, tell, whole
+from misscnf.report.words import Answer, label, plural, rounded, signed, significant, whole
 
 MINUS_TWO = "\N{MINUS SIGN}2"
 
@@ -47,7 +47,7 @@ def test_small_words_for_numbers():
 
 
 def test_an_interval_without_zero_says_so():
-    told = tell(effect(3.35, (2.4, 4.3), mean=5.36, mean_versus=2.01))
+    told = Answer(effect(3.35, (2.4, 4.3), mean=5.36, mean_versus=2.01))
     assert told.figure == "+3.35"
     assert told.interval == "95 % interval 2.40 to 4.30"
     assert told.sentence == (
@@ -58,20 +58,20 @@ def test_an_interval_without_zero_says_so():
 
 
 def test_an_interval_with_zero_says_so():
-    told = tell(effect(-0.5, (-2.0, 1.0), mean=1.0, mean_versus=1.5))
+    told = Answer(effect(-0.5, (-2.0, 1.0), mean=1.0, mean_versus=1.5))
     assert "0.5 lower: 1.0 rather than 1.5" in told.sentence
     assert told.caution.endswith("Zero, no effect at all, is in it.")
 
 
 def test_without_an_interval_nothing_is_promised():
-    told = tell(effect(0.0, mean=1.0, mean_versus=1.0))
+    told = Answer(effect(0.0, mean=1.0, mean_versus=1.0))
     assert told.interval == ""
     assert "No interval was computed" in told.caution
     assert "would be the same" in told.sentence
 
 
 def test_a_risk_is_in_percentage_points_with_its_ratios():
-    told = tell(
+    told = Answer(
         effect(
             0.12,
             (0.05, 0.19),
@@ -118,9 +118,9 @@ def test_what_is_compared_depends_on_the_kind_of_treatment(values, kind, pairs):
 
 
 def test_few_effective_draws_are_a_warning():
-    fine = Integrals(100, 60, 0, 45.0, 80.0, 30.0, 0, 0.1, -3.0)
-    few = Integrals(100, 60, 0, 12.0, 80.0, 30.0, 3, 0.4, -3.0)
-    lost = Integrals(100, 60, 2, 45.0, 80.0, 30.0, 0, 0.1, -3.0)
+    fine = Integrals(100, 60, 0, 45.0, 80.0, 30.0, 0, -3.0)
+    few = Integrals(100, 60, 0, 12.0, 80.0, 30.0, 3, -3.0)
+    lost = Integrals(100, 60, 2, 45.0, 80.0, 30.0, 0, -3.0)
     assert (fine.ok, few.ok, lost.ok) == (True, False, False)
     assert "40 rows of 100 were averaged by draws" in integral_sentence(fine)
     assert "3 rows had fewer than 30, which is few" in integral_sentence(few)

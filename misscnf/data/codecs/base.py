@@ -20,19 +20,23 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
+import torch
+from pandas.api.types import is_integer_dtype
 
-from misscnf.data.cells import Dtype, dtype_from_dict, dtype_to_dict
+from misscnf.data import dtypes
+from misscnf.data.cells import read_numbers
 from misscnf.data.domains import Domain
+from misscnf.data.dtypes import FLOAT, Dtype
 from misscnf.data.scales import Unit
 
 __all__ = ["Column"]
 
 
 class Column(ABC):
-    """The codec of one column. Subclasses are frozen dataclasses.
+    """The codec of one column: of numbers, unless a subclass says how its cells are read.
 
-    A subclass names the kinds that it serves in the class line. One for a kind of its own also
-    brings `learn_numbers`.
+    Subclasses are frozen dataclasses, and name the kinds that they serve in the class line. One
+    for a kind of its own also brings `learn_numbers`.
     """
 
     by_kind: ClassVar[dict[str, type[Column]]] = {}
@@ -44,8 +48,10 @@ class Column(ABC):
 
     name: str
     """The node."""
-    dtype: Dtype
+    dtype: Dtype = FLOAT
     """The dtype in which drawn cells come back."""
+    unit: Unit = Unit()
+    """The unit of a continuous column, and the identity of any other."""
 
     @classmethod
     def learn_numbers(cls, name: str, cells: np.ndarray, dtype: Dtype) -> Column:
@@ -63,55 +69,48 @@ class Column(ABC):
         """The kind, by the name that `kinds=` has for it."""
 
     @property
+    def shown_levels(self) -> str:
+        """The levels or the ends, as the table of kinds shows them."""
+        return ""
+
+    @property
     @abstractmethod
     def request(self) -> Any:  # noqa: ANN401 - a name, or a name with options
         """What `kinds=` would have to ask for to get this column."""
 
     @property
     @abstractmethod
-    def shown_levels(self) -> str:
-        """The levels or the ends, as the table of kinds shows them; empty where there are none."""
-
-    @property
-    @abstractmethod
     def expected(self) -> str:
         """What a cell must be, in words."""
-
-    @property
-    def unit(self) -> Unit:
-        """The unit of a continuous column, and the identity of any other."""
-        return Unit()
-
-    @abstractmethod
-    def read(self, cells: pd.Series, *, unseen: str = "error") -> np.ndarray:
-        """Reads cells as raw numbers (N,), NaN in the holes.
-
-        Arguments:
-            cells: The cells.
-            unseen: "error" refuses a level that was not seen at fit, "missing" makes it a hole.
-        """
-
-    @abstractmethod
-    def parse(self, cells: pd.Series) -> np.ndarray:
-        """Reads what people write in a question as raw numbers (N,), NaN where it is no value."""
 
     @abstractmethod
     def possible(self, raw: np.ndarray) -> np.ndarray:
         """Whether each raw number can have a probability above zero, True in holes (N,)."""
 
+    def read(self, cells: pd.Series, *, unseen: str = "error") -> np.ndarray:
+        """Reads cells as raw numbers (N,), NaN in the holes.
+
+        Where `unseen` is "missing", a level that was not seen at fit is a hole, and no error.
+        """
+        return read_numbers(cells, self.name)
+
+    def parse(self, cells: pd.Series) -> np.ndarray:
+        """Reads what people write in a question as raw numbers (N,), NaN where it is no value."""
+        raw = self.read(cells)
+        return np.where(self.possible(raw), raw, np.nan)
+
     def encode(self, raw: np.ndarray) -> np.ndarray:
         """From raw numbers to the model's values (...)."""
-        return np.asarray(raw)
+        return self.unit.encode(_tensor(raw)).numpy()
 
     def decode(self, values: np.ndarray) -> np.ndarray:
         """From the model's values to raw numbers (...)."""
-        return np.asarray(values)
+        return self.unit.decode(_tensor(values)).numpy()
 
     def log_slope(self, raw: np.ndarray) -> np.ndarray:
         """log|dz/dx| at raw numbers (...), to be added to the model's log-density."""
-        return np.zeros_like(raw)
+        return self.unit.log_slope(_tensor(raw)).numpy()
 
-    @abstractmethod
     def series(
         self, values: np.ndarray, dtype: Dtype | None = None, *, exact: bool = False
     ) -> pd.Series:
@@ -122,22 +121,32 @@ class Column(ABC):
             dtype: A dtype that `output_dtype` gave; the column's own by default.
             exact: Whether a number is given as it is where a whole-number dtype would round it.
         """
+        numbers, dtype = self.decode(values), self.dtype if dtype is None else dtype
+        if exact and is_integer_dtype(dtype):
+            whole = np.allclose(numbers, np.rint(numbers), 1e-9, 1e-9)
+            dtype = dtype if whole else FLOAT
+        return dtypes.write_numbers(numbers, dtype, self.name, self.unit.ends)
 
     def natural(self, values: np.ndarray) -> pd.Series:
         """The model's values (N,) as a function that intervenes on the column sees them."""
         return self.series(values)
 
-    @abstractmethod
     def output_dtype(self, cells: pd.Series) -> Dtype:
         """The dtype in which these cells come back: theirs, if it can hold all values."""
+        fits = dtypes.can_hold_numbers(cells.dtype) and cells.notna().any()
+        return cells.dtype if fits else self.dtype
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {"kind": self.shown_kind, **vars(self), "dtype": dtype_to_dict(self.dtype)}
+        return {"kind": self.shown_kind, **vars(self), "dtype": dtypes.to_dict(self.dtype)}
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`."""
         names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
-        values = {name: entry[name] for name in names}
-        return cls(**{**values, "dtype": dtype_from_dict(entry["dtype"])})
+        dtype = dtypes.from_dict(entry["dtype"])
+        return cls(**{name: dtype if name == "dtype" else entry[name] for name in names})
+
+
+def _tensor(numbers: np.ndarray) -> torch.Tensor:
+    return torch.tensor(np.asarray(numbers, dtype=np.float64))

@@ -9,25 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from pandas.api.types import is_integer_dtype
 
-from misscnf.data.cells import (
-    FLOAT,
-    Dtype,
-    can_hold_numbers,
-    dtype_from_dict,
-    dtype_to_dict,
-    is_whole,
-    number_series,
-    read_numbers,
-)
+from misscnf.data import dtypes
 from misscnf.data.codecs.base import Column
 from misscnf.data.domains import CONTINUOUS
+from misscnf.data.dtypes import FLOAT, Dtype
 from misscnf.data.scales import Unit
 from misscnf.errors import InputError
 
@@ -39,7 +32,7 @@ class Continuous(Column, kinds=("continuous",)):
     """The codec of a continuous column."""
 
     name: str
-    scaling: Unit
+    unit: Unit
     dtype: Dtype = FLOAT
 
     domain = CONTINUOUS
@@ -50,15 +43,12 @@ class Continuous(Column, kinds=("continuous",)):
     ) -> Continuous:
         """Standardises from the observed cells of a column, a vector of finite numbers.
 
-        Arguments:
-            name: The node.
-            cells: The observed numbers.
-            link: A unit with the link and the ends, if there is one.
-            dtype: The dtype to give back; float64 if it cannot hold numbers.
+        `link` is a unit with the link and the ends, if there is one. A dtype that cannot hold
+        drawn numbers gives way to float64.
         """
         refuse_constant(name, cells)
         link = link or Unit()
-        location, scale = _moments(link.apply_link(_tensor(cells)).numpy())
+        location, scale = _moments(link.apply_link(torch.tensor(cells)).numpy())
         if not (math.isfinite(location) and 0 < scale < math.inf):
             raise InputError(
                 f"column {name!r} has location {location} and scale {scale}; both must be finite "
@@ -66,23 +56,16 @@ class Continuous(Column, kinds=("continuous",)):
                 f"units)."
             )
         unit = replace(link, location=location, scale=scale)
-        return cls(name, unit, dtype if can_hold_numbers(dtype) else FLOAT)
-
-    @property
-    def unit(self) -> Unit:
-        """The unit."""
-        return self.scaling
+        return cls(name, unit, dtype if dtypes.can_hold_numbers(dtype) else FLOAT)
 
     @property
     def shown_kind(self) -> str:
-        """The kind, by the name that `kinds=` has for it."""
         if self.unit.link != "logit":
             return "continuous" if self.unit.affine else "positive"
-        return "proportion" if (self.unit.low, self.unit.high) == (0.0, 1.0) else "bounded"
+        return "proportion" if self.unit.ends == (0.0, 1.0) else "bounded"
 
     @property
     def request(self) -> str | dict[str, Any]:
-        """The kind, with its ends."""
         ends = {"positive": ("low",), "bounded": ("low", "high")}.get(self.shown_kind, ())
         options = {end: getattr(self.unit, end) for end in ends}
         return {"kind": self.shown_kind, **options} if options else self.shown_kind
@@ -90,52 +73,16 @@ class Continuous(Column, kinds=("continuous",)):
     @property
     def shown_levels(self) -> str:
         """The ends of a column with a link."""
-        if self.unit.affine:
-            return ""
-        if self.unit.link == "log":
-            return f"above {self.unit.low:g}"
-        return f"between {self.unit.low:g} and {self.unit.high:g}"
+        shapes = {"none": "", "log": "above {:g}", "logit": "between {:g} and {:g}"}
+        return shapes[self.unit.link].format(*self.unit.ends)
 
     @property
     def expected(self) -> str:
-        """What a cell must be."""
         return f"a number {self.shown_levels}".rstrip()
 
-    def read(self, cells: pd.Series, *, unseen: str = "error") -> np.ndarray:
-        """Reads cells as numbers (N,), NaN in the holes."""
-        return read_numbers(cells, self.name)
-
-    def parse(self, cells: pd.Series) -> np.ndarray:
-        """Reads what people write in a question, NaN where the column has no room for it."""
-        raw = read_numbers(cells, self.name)
-        return np.where(self.possible(raw), raw, np.nan)
-
     def possible(self, raw: np.ndarray) -> np.ndarray:
-        """Whether there is room for each number."""
-        return self.unit.holds(_tensor(raw)).numpy() | np.isnan(raw)
-
-    def encode(self, raw: np.ndarray) -> np.ndarray:
-        """From the user's units to standardised ones."""
-        return self.unit.encode(_tensor(raw)).numpy()
-
-    def decode(self, values: np.ndarray) -> np.ndarray:
-        """From standardised units to the user's."""
-        return self.unit.decode(_tensor(values)).numpy()
-
-    def log_slope(self, raw: np.ndarray) -> np.ndarray:
-        """log|dz/dx|, to be added to a standardised log-density."""
-        return self.unit.log_slope(_tensor(raw)).numpy()
-
-    def series(
-        self, values: np.ndarray, dtype: Dtype | None = None, *, exact: bool = False
-    ) -> pd.Series:
-        """Standardised values as the user's numbers."""
-        numbers, dtype = self.decode(values), self.dtype if dtype is None else dtype
-        if exact and is_whole(dtype) and not np.allclose(numbers, np.rint(numbers), 1e-9, 1e-9):
-            dtype = FLOAT
-        low = -math.inf if self.unit.affine else self.unit.low
-        high = self.unit.high if self.unit.link == "logit" else math.inf
-        return number_series(numbers, dtype, self.name, low=low, high=high)
+        low, high = self.unit.ends
+        return ((raw > low) & (raw < high)) | np.isnan(raw)
 
     def natural(self, values: np.ndarray) -> pd.Series:
         """The numbers, not rounded whatever the dtype."""
@@ -143,26 +90,18 @@ class Continuous(Column, kinds=("continuous",)):
 
     def output_dtype(self, cells: pd.Series) -> Dtype:
         """The dtype of the cells, unless it would round what the fitted table did not."""
-        given = cells.dtype
-        if not can_hold_numbers(given) or not cells.notna().any():
-            return self.dtype
-        return self.dtype if is_whole(given) and not is_whole(self.dtype) else given
+        given = super().output_dtype(cells)
+        rounds = is_integer_dtype(given) and not is_integer_dtype(self.dtype)
+        return self.dtype if rounds else given
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        named = {"kind": "continuous", "name": self.name, "dtype": dtype_to_dict(self.dtype)}
-        return {**named, **self.unit.to_dict()}
+        named = {"kind": "continuous", "name": self.name, "dtype": dtypes.to_dict(self.dtype)}
+        return {**named, **asdict(self.unit)}
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Continuous:
-        """The inverse of `to_dict`; a model saved before there were dtypes has float64."""
-        unit = Unit.from_dict({**entry, "location": entry["location"], "scale": entry["scale"]})
-        dtype = dtype_from_dict(entry["dtype"]) if "dtype" in entry else FLOAT
-        return cls(str(entry["name"]), unit, dtype)
-
-
-def _tensor(numbers: np.ndarray) -> torch.Tensor:
-    return torch.tensor(np.asarray(numbers, dtype=np.float64))
+        unit = Unit(**{field.name: entry[field.name] for field in fields(Unit)})
+        return cls(entry["name"], unit, dtypes.from_dict(entry["dtype"]))
 
 
 def refuse_constant(name: str, cells: np.ndarray) -> None:

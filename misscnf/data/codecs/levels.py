@@ -16,20 +16,11 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from misscnf.data import domains
-from misscnf.data.cells import (
-    OBJECT,
-    Dtype,
-    Label,
-    can_hold_labels,
-    listed,
-    plain,
-    quoted,
-    restorable,
-    row_label,
-)
+from misscnf.data import domains, dtypes
+from misscnf.data.cells import Label, listed, plain, quoted, row_label
 from misscnf.data.codecs.base import Column
 from misscnf.data.domains import Domain
+from misscnf.data.dtypes import OBJECT, Dtype
 from misscnf.errors import InputError
 
 __all__ = ["Levels"]
@@ -59,7 +50,7 @@ class Levels(Column, kinds=("binary", "ordinal", "categorical")):
     def learn(cls, name: str, kind: str, levels: Sequence[Label], cells: pd.Series) -> Levels:
         """Learns from the cells of a column, all of whose values are among the levels."""
         dtype = cells.dtype
-        if not (can_hold_labels(dtype, levels) and restorable(dtype)):
+        if not (dtypes.can_hold_labels(dtype, levels) and dtypes.restorable(dtype)):
             logger.info("Column %r: what is drawn comes back as object, not %s.", name, dtype)
             dtype = OBJECT
         column = cls(name, kind, tuple(levels), dtype=dtype)
@@ -71,7 +62,6 @@ class Levels(Column, kinds=("binary", "ordinal", "categorical")):
 
     @property
     def domain(self) -> Domain:
-        """A code."""
         if self.kind == "categorical":
             return domains.Categorical(len(self.levels))
         if self.kind == "binary":
@@ -80,12 +70,10 @@ class Levels(Column, kinds=("binary", "ordinal", "categorical")):
 
     @property
     def shown_kind(self) -> str:
-        """The kind."""
         return self.kind
 
     @property
     def request(self) -> dict[str, Any]:
-        """The kind, with its levels."""
         return {"kind": self.kind, "levels": list(self.levels)}
 
     @property
@@ -98,11 +86,9 @@ class Levels(Column, kinds=("binary", "ordinal", "categorical")):
 
     @property
     def expected(self) -> str:
-        """What a cell must be."""
         return f"one of the levels {listed(self.levels, most=20)}"
 
     def read(self, cells: pd.Series, *, unseen: str = "error") -> np.ndarray:
-        """Reads cells as codes (N,), NaN in the holes."""
         codes = self._codes(cells)
         unknown = codes < 0
         if unknown.any():
@@ -118,7 +104,6 @@ class Levels(Column, kinds=("binary", "ordinal", "categorical")):
         return np.where(unknown, np.nan, codes)
 
     def parse(self, cells: pd.Series) -> np.ndarray:
-        """Reads what people write in a question, NaN where it is no level."""
         codes = self._codes(cells)
         return np.where(codes < 0, np.nan, codes)
 
@@ -149,10 +134,9 @@ class Levels(Column, kinds=("binary", "ordinal", "categorical")):
 
     def output_dtype(self, cells: pd.Series) -> Dtype:
         """The dtype of the cells, if it can hold every level."""
-        fits = cells.notna().any() and can_hold_labels(cells.dtype, self.levels)
+        fits = cells.notna().any() and dtypes.can_hold_labels(cells.dtype, self.levels)
         return cells.dtype if fits else self.dtype
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Self:
-        """The inverse of `to_dict`."""
         return super().from_dict({**entry, "levels": tuple(entry["levels"])})

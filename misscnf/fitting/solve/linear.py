@@ -1,15 +1,13 @@
 r"""Linear-Gaussian models, fitted to convergence: full-information maximum likelihood.
 
-With x = b + B x + D^½ u, the rows have mean μ = (I − B)⁻¹ b and covariance
-Σ = (I − B)⁻¹ D (I − B)⁻ᵀ, and a row that shows O follows N(μ_O, Σ_OO). A pattern enters through
-its count n, mean m and scatter S alone:
-
-    log L = −½ Σ_patterns [ n |O| log 2π + n log|Σ_OO| + tr Σ_OO⁻¹ (S + n (m − μ_O)(m − μ_O)ᵀ) ].
+With x_i = b_i + w_i · x_pa(i) + s_i u_i, what the rows show has a closed form, whose value and
+gradient come from `local_patterns` at a cost that follows edges and holes.
 
 The search starts from pairwise regressions (never from zero slopes, which are a saddle where
-parent and child are not seen together) and moves in coordinates where the parents of each node are
-uncorrelated, so that almost collinear parents do not slow it down. Nodes that share a mechanism
-share its coordinates.
+parent and child are not seen together). It moves in coordinates where the parents of each node are
+centred and uncorrelated and its noise is one, so that complete rows would say as much of every
+coordinate, and almost collinear parents do not slow it down. Nodes that share a mechanism share
+its coordinates.
 """
 
 from __future__ import annotations
@@ -22,16 +20,13 @@ from torch import Tensor
 
 from misscnf.data.rows import RowSource
 from misscnf.fitting.settings import Solving
+from misscnf.fitting.solve.local_patterns import Families, LinearRows
 from misscnf.fitting.solve.quasi_newton import maximise
-from misscnf.inference.elimination import Plan
 from misscnf.mechanisms import Gaussian
 from misscnf.mechanisms.gaussian import SMALLEST_LOG_SCALE
 from misscnf.model import StructuralModel, Structure
 
 __all__ = ["LinearFit", "fit_linear_gaussian"]
-
-ENTRIES_AT_ONCE = 2**22
-"""Of covariances of patterns: bounds the memory of an evaluation."""
 
 
 @dataclass(frozen=True)
@@ -46,32 +41,6 @@ class LinearFit:
     converged: bool
 
 
-@dataclass(frozen=True)
-class _Moments:
-    """Counts, means and scatters of the patterns; zeros where unobserved. P patterns."""
-
-    observed: Tensor
-    count: Tensor
-    mean: Tensor
-    scatter: Tensor
-
-    @staticmethod
-    def of(rows: RowSource, plan: Plan) -> _Moments:
-        """Adds up two passes over the rows: first their means, then what is around these."""
-        patterns, d = plan.observed.shape
-        mean = torch.zeros(patterns, d, dtype=torch.float64)
-        scatter = torch.zeros(patterns, d, d, dtype=torch.float64)
-        count = torch.bincount(plan.pattern, minlength=patterns).to(mean)
-        size = max(1, ENTRIES_AT_ONCE // d**2)
-        for pattern, batch in zip(plan.pattern.split(size), rows.batches(size), strict=True):
-            mean.index_add_(0, pattern, batch.values)
-        mean /= count[:, None]
-        for pattern, batch in zip(plan.pattern.split(size), rows.batches(size), strict=True):
-            around = torch.where(batch.observed, batch.values - mean[pattern], 0.0)
-            scatter.index_add_(0, pattern, around[:, :, None] * around[:, None, :])
-        return _Moments(plan.observed, count, mean, scatter)
-
-
 def fit_linear_gaussian(
     structure: Structure, rows: RowSource, settings: Solving | None = None
 ) -> LinearFit:
@@ -83,18 +52,15 @@ def fit_linear_gaussian(
         settings: Numbers of the search.
     """
     settings = settings or Solving()
-    moments = _Moments.of(rows, Plan.of(structure.graph, rows))
-    coordinates = _Coordinates(structure, _pairwise_covariance(rows), settings.unseen_slope)
-    point, count = coordinates.start().requires_grad_(), len(rows)
+    centre, covariance = _pairwise_moments(rows)
+    table = LinearRows(structure.graph, rows, centre)
+    coordinates = _Coordinates(structure, centre, covariance, settings.unseen_slope)
+    point = coordinates.start().requires_grad_()
 
     def objective() -> float:
-        mean, covariance = coordinates.moments(point)
-        try:
-            log_prob, by_mean, by_covariance = _log_likelihood(moments, mean, covariance)
-        except torch.linalg.LinAlgError:
-            return math.nan
-        torch.autograd.backward([mean, covariance], [by_mean / count, by_covariance / count])
-        return log_prob / count
+        value, surrogate = table.log_prob(*coordinates.factors(point))
+        (surrogate / len(rows)).backward()
+        return float(value) / len(rows)
 
     found = maximise(
         [point],
@@ -109,118 +75,133 @@ def fit_linear_gaussian(
     return LinearFit(model, found.value, found.iterations, found.converged)
 
 
-def _log_likelihood(
-    moments: _Moments, mean: Tensor, covariance: Tensor
-) -> tuple[float, Tensor, Tensor]:
-    """Returns log L with its derivatives by the mean (d,) and the covariance (d, d)."""
-    mean, covariance = mean.detach(), covariance.detach()
-    d = len(mean)
-    total, by_mean, by_covariance = 0.0, torch.zeros_like(mean), torch.zeros_like(covariance)
-    eye = torch.eye(d, dtype=mean.dtype)
-    for part in torch.arange(len(moments.count)).split(max(1, ENTRIES_AT_ONCE // d**2)):
-        seen, n = moments.observed[part], moments.count[part]
-        both = seen[:, :, None] & seen[:, None, :]
-        root = torch.linalg.cholesky(torch.where(both, covariance, eye))
-        away = torch.where(seen, moments.mean[part] - mean, 0.0)
-        scatter = moments.scatter[part] + n[:, None, None] * away[:, :, None] * away[:, None, :]
-        inverse = torch.where(both, torch.cholesky_inverse(root), 0.0)
-        log_det = 2.0 * root.diagonal(dim1=1, dim2=2).log().sum(1)
-        fit = (inverse * scatter).sum((1, 2))
-        total += float(-0.5 * (n * (seen.sum(1) * math.log(2.0 * math.pi) + log_det) + fit).sum())
-        by_mean += (n[:, None] * (inverse @ away[..., None])[..., 0]).sum(0)
-        by_covariance -= 0.5 * (n[:, None, None] * inverse - inverse @ scatter @ inverse).sum(0)
-    return total, by_mean, by_covariance
-
-
-def _pairwise_covariance(rows: RowSource) -> Tensor:
-    """Returns covariances from the rows that show both columns; nan where none does."""
+def _pairwise_moments(rows: RowSource) -> tuple[Tensor, Tensor]:
+    """Returns means (d,), and covariances from the rows that show both; nan where none does."""
     d = rows.columns
-    together, sums, products = (torch.zeros(d, d, dtype=torch.float64) for _ in range(3))
-    for batch in rows.batches(2**16):
+    count, total = torch.zeros(2, d, dtype=torch.float64)
+    for batch in rows.batches():
+        count += batch.observed.sum(0)
+        total += batch.values.sum(0)
+    centre = total / count.clamp(min=1.0)
+    together, sums, products = torch.zeros(3, d, d, dtype=torch.float64)
+    for batch in rows.batches():
         seen = batch.observed.to(batch.values)
+        values = (batch.values - centre) * seen
         together += seen.T @ seen
-        sums += batch.values.T @ seen  # of column i in rows that show j too
-        products += batch.values.T @ batch.values
+        sums += values.T @ seen  # of column i in rows that show j too
+        products += values.T @ values
     mean = sums / together
-    return torch.where(together > 2, products / together - mean * mean.T, math.nan)
+    return centre, torch.where(together > 2, products / together - mean * mean.T, math.nan)
 
 
-class _Coordinates:
-    """The vector that is moved: (intercept, whitened slopes, log-scale) of each block."""
+@dataclass(frozen=True)
+class _Block:
+    """The coordinates of one block, with p parents, around its pairwise regression.
 
-    def __init__(self, structure: Structure, covariance: Tensor, unseen_slope: float) -> None:
-        self.structure, self.unseen_slope = structure, unseen_slope
-        parents = structure.graph.parents
-        self.sizes = [len(parents[nodes[0]]) + 2 for nodes in structure.blocks]
-        self.whitening: list[Tensor] = []
-        """W with w = W v: the parents of a block, times W, are uncorrelated"""
-        self.slopes: list[Tensor] = []
-        """the pairwise regressions, in whitened coordinates"""
-        self.scales: list[float] = []
-        for nodes in structure.blocks:
-            families = [[i, *parents[i]] for i in nodes]
-            self._start_block(torch.stack([covariance[i][:, i] for i in families]).nanmean(0))
+    x − m = σ γ + σ (W v) · (x_pa − m_pa) + e^λ u, where W x_pa are uncorrelated.
+    """
 
-    def _start_block(self, family: Tensor) -> None:
-        """Starts from the covariance of the node and its parents (1 + p, 1 + p)."""
-        variance, along, among = family[0, 0], family[1:, 0], family[1:, 1:]
+    mean: Tensor
+    """(1 + p,) m and m_pa, over the nodes that share the block"""
+    scale: float
+    """σ"""
+    slopes: Tensor
+    """σ W (p, p)"""
+    start: Tensor
+    """(γ, v, λ) of the regression, (p + 2,)"""
+
+    @staticmethod
+    def around(mean: Tensor, covariance: Tensor, unseen_slope: float) -> _Block:
+        """Starts from moments of the node and its parents, nan where they are unknown."""
+        variance, along, among = covariance[0, 0], covariance[1:, 0], covariance[1:, 1:]
         among = torch.nan_to_num(among, nan=0.0)
         root = torch.linalg.cholesky(_positive(among))
         whitening = torch.linalg.inv(root).T if len(along) else root
         weights = whitening @ (whitening.T @ torch.nan_to_num(along, nan=0.0))
-        weights = torch.where(along.isnan() | (weights == 0), self.unseen_slope, weights)
+        weights = torch.where(along.isnan() | (weights == 0), unseen_slope, weights)
         left = variance - weights @ (2 * torch.nan_to_num(along) - among @ weights)
-        self.whitening.append(whitening)
-        self.slopes.append(torch.linalg.solve(whitening, weights) if len(along) else weights)
-        self.scales.append(math.sqrt(max(float(left), 1e-3)))
+        scale = math.sqrt(max(float(left), 1e-3))
+        slopes = scale * whitening
+        v = torch.linalg.solve(slopes, weights) if len(along) else weights
+        start = torch.cat([v.new_zeros(1), v, v.new_tensor([math.log(scale)])])
+        return _Block(mean, scale, slopes, start)
+
+    def factor(self, away: Tensor) -> tuple[float, Tensor]:
+        """Returns what a of `local_patterns` is at zero, and by what (γ, v, λ) turn it.
+
+        Arguments:
+            away: By how much means of a node and its parents differ from those of the block.
+        """
+        turn = self.start.new_zeros(len(self.start), len(self.start))
+        turn[0, 0], turn[0, 1:-1], turn[2:, 1:-1] = (
+            -self.scale,
+            -away[1:] @ self.slopes,
+            -self.slopes,
+        )
+        return float(away[0]), turn
+
+    def line(self, part: Tensor) -> tuple[float, list[float], float]:
+        """Returns intercept, slopes and scale at (γ, v, λ)."""
+        weights = self.slopes @ part[1:-1]
+        intercept = self.mean[0] + self.scale * part[0] - weights @ self.mean[1:]
+        return float(intercept), weights.tolist(), math.exp(float(part[-1]))
+
+
+class _Coordinates:
+    """The vector that is moved: (γ, v, λ) of all blocks, in which every a_i is affine."""
+
+    def __init__(
+        self, structure: Structure, centre: Tensor, covariance: Tensor, unseen_slope: float
+    ) -> None:
+        self.structure, parents = structure, structure.graph.parents
+        families = Families(structure.graph)
+        self.blocks, entries = list[_Block](), list[Tensor]()
+        self.offset = torch.zeros(families.length, dtype=torch.float64)
+        self.scale_of = torch.zeros(len(parents), dtype=torch.int64)
+        """where the λ of each node is"""
+        begin = 0
+        for nodes in structure.blocks:
+            members = torch.tensor([[i, *parents[i]] for i in nodes])
+            among = torch.stack([covariance[i][:, i] for i in members]).nanmean(0)
+            block = _Block.around(centre[members].mean(0), among, unseen_slope)
+            self.blocks.append(block)
+            for i, means in zip(nodes, centre[members], strict=True):
+                first = families.first[i]
+                self.offset[first], turn = block.factor(means - block.mean)
+                self.offset[first + 1] = 1.0
+                self.scale_of[i] = begin + len(turn) - 1
+                row, column = turn.nonzero(as_tuple=True)
+                entries.append(torch.stack([row + first, column + begin, turn[row, column]]))
+            begin += len(block.start)
+        row, column, value = torch.cat(entries, 1)
+        self.turn = torch.sparse_coo_tensor(
+            torch.stack([row, column]).long(),
+            value,
+            (families.length, begin),
+            check_invariants=True,
+        ).coalesce()
 
     def start(self) -> Tensor:
         """Returns the vector at the pairwise regressions."""
-        parts = [
-            torch.cat([torch.zeros(1), slopes, torch.tensor([math.log(scale)])])
-            for slopes, scale in zip(self.slopes, self.scales, strict=True)
-        ]
-        return torch.cat(parts).double()
+        return torch.cat([block.start for block in self.blocks])
 
     def lowest(self) -> list[float]:
         """Returns the least value of each number."""
-        ends = [[-math.inf] * (size - 1) + [SMALLEST_LOG_SCALE] for size in self.sizes]
-        return [bound for block in ends for bound in block]
+        lowest = torch.full_like(self.start(), -math.inf)
+        lowest[self.scale_of] = SMALLEST_LOG_SCALE
+        return lowest.tolist()
 
-    def _unpack(self, vector: Tensor) -> list[tuple[Tensor, Tensor, Tensor]]:
-        return [
-            (part[0], whitening @ part[1:-1], part[-1])
-            for part, whitening in zip(vector.split(self.sizes), self.whitening, strict=True)
-        ]
-
-    def moments(self, vector: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns μ and Σ of the model at a vector."""
-        graph = self.structure.graph
-        by_node = dict[int, tuple[Tensor, Tensor, Tensor]]()
-        for nodes, block in zip(self.structure.blocks, self._unpack(vector), strict=True):
-            by_node |= dict.fromkeys(nodes, block)
-        rows = [
-            vector.new_zeros(len(graph)).index_put(
-                (torch.tensor(graph.parents[i], dtype=torch.int64),), by_node[i][1]
-            )
-            for i in range(len(graph))
-        ]
-        identity = torch.eye(len(graph), dtype=vector.dtype)
-        total = torch.linalg.solve_triangular(
-            identity - torch.stack(rows), identity, upper=False, unitriangular=True
-        )
-        scaled = total * torch.exp(torch.stack([by_node[i][2] for i in range(len(graph))]))
-        mean = total @ torch.stack([by_node[i][0] for i in range(len(graph))])
-        return mean, scaled @ scaled.T
+    def factors(self, vector: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns all a_i and log-scales at a vector."""
+        moved = torch.sparse.mm(self.turn, vector[:, None])[:, 0]
+        return self.offset + moved, vector[self.scale_of]
 
     def model(self, vector: Tensor) -> StructuralModel:
         """Returns the linear model at a vector."""
-        mechanisms = []
-        for block, (intercept, weights, log_scale) in enumerate(self._unpack(vector)):
-            mechanism = Gaussian(self.structure.parents_of(block)).double()
-            scale = math.exp(float(log_scale))
-            mechanism.set_line(float(intercept), weights.tolist(), scale)
-            mechanisms.append(mechanism)
+        parts, mechanisms = vector.split([len(block.start) for block in self.blocks]), []
+        for number, (block, part) in enumerate(zip(self.blocks, parts, strict=True)):
+            mechanisms.append(Gaussian(self.structure.parents_of(number)).double())
+            mechanisms[-1].set_line(*block.line(part))
         return self.structure.model(mechanisms)
 
 

@@ -23,19 +23,23 @@ say little of spreads as the prior leaves it:
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call, grad, jacrev, vmap
 
 from misscnf.draws import derive_generator
-from misscnf.fitting.completions import Completions, LogProb
+from misscnf.fitting.completions import Completions, Families, LogProb
 from misscnf.fitting.settings import Replication
 from misscnf.mechanisms import Mechanism
 from misscnf.model import StructuralModel
 
 __all__ = ["one_step_replicates", "Information", "measure_information", "moved"]
+
+ENTRIES_AT_ONCE = 2**22
+"""Of scores: bounds the memory of their covariances."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,7 @@ def measure_information(
         size = blocks[-1].place.stop
     matrix, scores = torch.zeros(size, size, dtype=torch.float64), []
     by_node = [blocks[block] for block in model.block_of]
-    for rows in torch.arange(len(completions)).split(1024):
+    for rows in torch.arange(len(completions)).split(2048):
         score, part = _information_of(by_node, completions, rows, size)
         scores.append(score)
         matrix += part
@@ -145,25 +149,73 @@ def _information_of(
 ) -> tuple[Tensor, Tensor]:
     """Returns scores (n, p) and the information (p, p) of some rows."""
     families = completions.families(rows)
-    count = completions.count
+    scores = _ComponentScores(by_node, families, completions.count)
     score = torch.zeros(len(rows), size, dtype=torch.float64)
-    drawn = torch.zeros(len(families.component_row), count, size, dtype=torch.float64)
     matrix = torch.zeros(size, size, dtype=torch.float64)
-    for block, family in zip(by_node, families.nodes, strict=True):
+    for node, (block, family) in enumerate(zip(by_node, families.nodes, strict=True)):
         if not len(family.own):
             continue
         found = block.scores(family.own, family.parents)
         score[:, block.place].index_add_(0, family.free, found[: len(family.free)])
-        of_draws = found[family.place].transpose(0, 1)
-        drawn[:, :, block.place].index_add_(0, family.component, of_draws)
+        of_draws = found[family.place].permute(1, 2, 0)
+        scores.put(node, of_draws)
+        mean = of_draws.mean(2)
+        score[:, block.place].index_add_(0, families.component_row[family.component], mean)
         times = torch.bincount(family.place.flatten(), minlength=len(found))
-        weight = times.to(found) / count
+        weight = times.to(found) / completions.count
         weight[: len(family.free)] = 1.0
         matrix[block.place, block.place] += block.curvature(family.own, family.parents, weight)
-    mean = drawn.mean(1)
-    score.index_add_(0, families.component_row, mean)
-    around = (drawn - mean[:, None]).flatten(0, 1)
-    return score, matrix - around.T @ around / (count - 1)
+    return score, scores.take_covariances(matrix)
+
+
+class _ComponentScores:
+    """Scores of the factors of components, at every completion: each has few parameters.
+
+    Arguments:
+        by_node: The block of each node.
+        families: The cells of some rows.
+        count: Completions of a row, K.
+    """
+
+    def __init__(self, by_node: list[_Block], families: Families, count: int) -> None:
+        component = torch.cat([family.component for family in families.nodes])
+        lengths = [len(family.component) for family in families.nodes]
+        sizes = torch.tensor([len(block.vector) for block in by_node])
+        size = sizes.repeat_interleave(torch.tensor(lengths))
+        order = torch.argsort(component, stable=True)
+        start = torch.empty_like(order)
+        start[order] = size[order].cumsum(0) - size[order]
+        self.starts = start.split(lengths)
+        """Of each node's factors: where their scores begin, a component's one after the other."""
+        self.size = torch.zeros_like(families.component_row).index_add_(0, component, size)
+        """(C,) parameters of all factors of a component"""
+        total = int(self.size.sum())
+        self.scores = torch.empty(total, count, dtype=torch.float64)
+        self.position = torch.empty(total, dtype=torch.int64)
+        """The parameter that each score belongs to."""
+        self.by_node = by_node
+
+    def put(self, node: int, scores: Tensor) -> None:
+        """Takes the scores of a node's factors, (e, parameters, K)."""
+        place = self.starts[node][:, None] + torch.arange(scores.shape[1])
+        self.scores[place] = scores
+        block = self.by_node[node].place
+        self.position[place] = torch.arange(block.start, block.stop)
+
+    def take_covariances(self, matrix: Tensor) -> Tensor:
+        """Returns a matrix (p, p) less the covariances of the components' scores."""
+        count, p = self.scores.shape[1], len(matrix)
+        around = self.scores - self.scores.mean(1, keepdim=True)
+        start = self.size.cumsum(0) - self.size
+        entries = matrix.flatten()
+        for size in self.size.unique().tolist():  # those of one size together
+            for some in start[self.size == size].split(max(1, ENTRIES_AT_ONCE // (size * count))):
+                place = some[:, None] + torch.arange(size)
+                mine, position = around[place], self.position[place]
+                covariance = mine @ mine.transpose(1, 2) / (count - 1)
+                at = position[:, :, None] * p + position[:, None, :]
+                entries.index_add_(0, at.flatten(), -covariance.flatten())
+        return entries.reshape(p, p)
 
 
 def one_step_replicates(
@@ -189,9 +241,34 @@ def one_step_replicates(
 
 def moved(model: StructuralModel, move: Tensor) -> StructuralModel:
     """Returns a copy whose parameters are moved, block by block."""
-    copied = copy.deepcopy(model)
-    sizes = [parameter.numel() for parameter in copied.parameters()]
-    with torch.no_grad():
-        for parameter, step in zip(copied.parameters(), move.split(sizes), strict=True):
-            parameter.add_(step.reshape(parameter.shape))
-    return copied
+    parameters = list(model.parameters())
+    steps = move.split([parameter.numel() for parameter in parameters])
+    places = {
+        parameter: nn.Parameter(
+            parameter.detach() + step.reshape(parameter.shape), parameter.requires_grad
+        )
+        for parameter, step in zip(parameters, steps, strict=True)
+    }
+    found = _with_parameters(model, places)
+    assert isinstance(found, StructuralModel)
+    return found
+
+
+def _with_parameters(module: nn.Module, places: Mapping[nn.Parameter, nn.Parameter]) -> nn.Module:
+    """Returns a module with other parameters, which shares all else.
+
+    A deep copy of a model of a hundred nodes takes a tenth of a second, and replicates are many.
+    """
+    found = copy.copy(module)
+    vars(found).update(
+        _parameters={
+            name: None if part is None else places[part]
+            for name, part in module._parameters.items()
+        },
+        _buffers=dict(module._buffers),
+        _modules={
+            name: None if part is None else _with_parameters(part, places)
+            for name, part in module._modules.items()
+        },
+    )
+    return found

@@ -115,7 +115,7 @@ def _integral(model: StructuralModel, values: Tensor, components: Components) ->
     root = torch.linalg.cholesky(precision)
     mean = torch.cholesky_solve(shift[..., None], root)[..., 0]
     log_det = 2.0 * root.diagonal(dim1=1, dim2=2).log().sum(1)
-    constant = constant - c.size * math.log(2.0 * math.pi)
+    constant = constant - c.size.to(values) * math.log(2.0 * math.pi)
     integral = 0.5 * (-log_det + (shift * mean).sum(1) - constant)
     return GaussianIntegral(c, slot, mean, root, integral)
 
