@@ -37,6 +37,9 @@ def fit(
         typer.Option("--allow-uncovered", help="Train though some family is never seen whole."),
     ] = False,
     seed: Seed = 0,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Say how long each stage took.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -68,6 +71,9 @@ def fit(
     show_kinds(table)
     seconds = _fit(model, table, checkpoint)
     say(f"{chosen_sentence(model)}; {seconds:.1f} s")
+    if verbose:
+        for stage, its_seconds in model.timings_.items():
+            say(f"  {its_seconds:8.1f} s  {stage}")
     with outputs.staged(out, folder=True) as folder:
         model.save(folder)
     say(f"wrote the model to {out}")
@@ -113,7 +119,9 @@ def chosen_sentence(model: MissCNF) -> str:
     if model.comparison_ is None:
         return f"fitted: {nodes if model.curves_ else f'the {model.chosen_} model'}"
     gain, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]
-    numbers = f"rows that were left out gain {gain:.3f} ± {error:.3f} nats a row by networks"
+    if not rich and not error:
+        return "fitted: the linear model was chosen; by a score test no mean asks for more"
+    numbers = f"rows that were left out gain {gain:.3f} ± {error:.3f} nats a row over lines"
     return f"fitted: {nodes if rich else 'the linear model was chosen'}; {numbers}"
 
 
@@ -130,4 +138,5 @@ def _summary(model: MissCNF, rows: int, out: str, seconds: float) -> dict[str, A
         "kinds": model.kinds_,
         "seed": model.seed,
         "seconds": round(seconds, 3),
+        "stages": {stage: round(its, 3) for stage, its in model.timings_.items()},
     }

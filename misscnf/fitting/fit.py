@@ -24,6 +24,7 @@ from misscnf.data.rows import JoinedRows, RowSource
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.fitting.completions import Completions
+from misscnf.fitting.expectation import expected_duration
 from misscnf.fitting.select.curves import reselect_curve
 from misscnf.fitting.select.forms import Form, build_model
 from misscnf.fitting.select.given import Given, some_rows
@@ -259,6 +260,7 @@ def fit_model(
         return task.only_line()
     if not (settings.selection.compare and settings.linear_start):
         return _all_networks(task)
+    logger.info("%s", expected_duration(structure.graph, task.everything))
     fitted = _nonlinear_means(task)
     richer_noise = settings.selection.noise and task.many_held_out
     return _with_richer_noise(task, fitted) if richer_noise else fitted

@@ -201,8 +201,8 @@ class Curves:
     then, hardly higher than the smooth one."""
     narrowest: float = 0.5
     """What needs a shorter length scale is a network's business."""
-    most_centres: int = 64
-    """What needs more centres likewise."""
+    most_centres: int = 128
+    """What needs more centres likewise; two wavy parents need seventy to ninety."""
     most_products: int = 6
     """Features; of more, products are too many."""
     evidence_rows: int = 3000

@@ -180,9 +180,11 @@ def held_out_sentence(model: MissCNF) -> str:
     nonlinear = {"Curves": model.curves_, "Networks": model.networks_}
     told = [f"{what} for {listed(names)}." for what, names in nonlinear.items() if names]
     if told:
-        told.append(f"Networks gain {numbers} over lines.")
+        told.append(f"They gain {numbers} over lines.")
+    elif error:
+        told = [f"Linear mechanisms were kept: others gained {numbers}, which is too little."]
     else:
-        told = [f"Linear mechanisms were kept: networks gained {numbers}, which is too little."]
+        told = ["Linear mechanisms were kept: by a score test no mean asks for more."]
     forms = model.forms_.items()
     for what, names in (
         ("Noise whose scale depends on the parents", [name for name, form in forms if form.scale]),

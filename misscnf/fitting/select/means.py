@@ -114,11 +114,13 @@ def _curve_trials(line: StructuralModel, given: Given, asking: list[int]) -> dic
     """Tries curves where they are wanted."""
     if not given.selection.curves or given.settings.shape.kind != "gaussian":
         return {}
-    found = {}
-    for block in sorted(set(asking) & set(_growing(line, given, "curve"))):
+    found, wanted = {}, sorted(set(asking) & set(_growing(line, given, "curve")))
+    for number, block in enumerate(wanted):
         trial = CurveTrial.of(line.block(block), given, block)
         if trial is not None:
             found[block] = trial
+        if given.watch is not None:
+            given.watch(number + 1, len(wanted))
     return found
 
 
