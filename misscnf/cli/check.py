@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from misscnf.cli.endings import in_a_sentence
-from misscnf.cli.options import Data, Graph, Json, KindsFile, Quiet, option
+from misscnf.cli.options import Blocks, Data, Graph, Json, KindsFile, Quiet, option
 
 __all__ = ["check"]
 
@@ -17,6 +17,7 @@ def check(
     data: Data,
     *,
     graph: Graph,
+    block: Blocks = None,
     effect: Annotated[str | None, option("--effect", "Only what one effect needs.", "T:Y")] = None,
     kinds: KindsFile = None,
     json: Json = False,
@@ -27,7 +28,7 @@ def check(
     from misscnf.identification import check as find_problems
 
     pair = arguments.read_pair(effect)
-    causal_graph = inputs.read_graph(graph)
+    causal_graph = inputs.read_graph(graph, block)
     inputs.check_nodes(pair or (), causal_graph, f"--effect {effect}")
     frame = inputs.read_rows(data)
     inputs.check_kinds(kinds, causal_graph, frame)

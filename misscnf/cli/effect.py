@@ -6,7 +6,6 @@ value; all of them share their noise.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,9 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from misscnf.cli.arguments import Arm
-    from misscnf.queries.effects import Effect
 
-__all__ = ["effect", "effect_to_dict"]
+__all__ = ["effect"]
 
 
 @in_a_sentence
@@ -42,6 +40,10 @@ def effect(
     ] = None,
     data: Annotated[
         str | None, option("--data", "The table of the fit, which intervals need.", "FILE")
+    ] = None,
+    population: Annotated[
+        str | None,
+        option("--population", "Who is averaged over: the rows of --data, or model.", "WHO"),
     ] = None,
     where: Annotated[
         str | None, option("--where", "Only within a group, such as 'age > 60'.", "CONDITION")
@@ -68,6 +70,10 @@ def effect(
     against = arguments.read_arm(versus, "--versus", fitted)
     if interval is not None and data is None:
         raise InputError("--interval needs --data, the table that the model was fitted to.")
+    if data is None and (population or ("rows" if fitted.graph_.blocks else "model")) == "rows":
+        raise InputError(
+            "an average over the rows needs --data, their table; or ask for --population model."
+        )
     if treated and name is not None:
         raise InputError(f"--treated is for one value of {name}, not for a grid.")
     given: dict[str, Any] = {
@@ -75,6 +81,7 @@ def effect(
         "where": where,
         "event": arguments.read_event(event, on, fitted),
         "interval": interval,
+        "population": population,
         "data": None if data is None else inputs.read_model_rows(data, fitted),
         "seed": seed,
     }
@@ -84,7 +91,8 @@ def effect(
     with inputs.naming(blamed):
         if name is None:
             answer = fitted.effect(on, arm, treated=treated, **given)
-            shown = effect_to_dict(answer) if json else str(answer)
+            lower, upper = answer.interval or (None, None)
+            shown = {**vars(answer), "lower": lower, "upper": upper} if json else str(answer)
         else:
             curve = fitted.curve(on, name, grid, do=arm, **given)
             lines = {"outcome": on, "along": name, "curve": curve.to_dict(orient="records")}
@@ -93,13 +101,6 @@ def effect(
         outputs.print_json(shown)
     else:
         typer.echo(shown)
-
-
-def effect_to_dict(effect: Effect) -> dict[str, Any]:
-    """Returns an effect as plain values, its interval as `lower` and `upper`."""
-    found = {field.name: getattr(effect, field.name) for field in dataclasses.fields(effect)}
-    lower, upper = effect.interval or (None, None)
-    return {**found, "lower": lower, "upper": upper}
 
 
 def _curve(on: str, name: str, against: Arm, curve: pd.DataFrame) -> str:

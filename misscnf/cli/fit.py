@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from misscnf.cli.endings import Stopped, in_a_sentence, say
-from misscnf.cli.options import Data, Graph, Json, KindsFile, Quiet, Seed, option
+from misscnf.cli.options import Blocks, Data, Graph, Json, KindsFile, Quiet, Seed, option
 
 if TYPE_CHECKING:
     from misscnf.data.table import IncompleteTable
@@ -26,6 +26,7 @@ def fit(
     data: Data,
     *,
     graph: Graph,
+    block: Blocks = None,
     out: Annotated[str, option("--out", "The folder of the model.", "DIR")],
     preset: Annotated[str, option("--preset", "auto, linear or paper.", "NAME")] = "auto",
     kinds: KindsFile = None,
@@ -55,7 +56,7 @@ def fit(
     outputs.check_target(out, folder=True)
     if checkpoint is not None:
         outputs.check_target(checkpoint, "--checkpoint", folder=True)
-    causal_graph = inputs.read_graph(graph)
+    causal_graph = inputs.read_graph(graph, block)
     frame = inputs.read_rows(data)
     inputs.check_kinds(kinds, causal_graph, frame)
     model = MissCNF(
@@ -70,6 +71,9 @@ def fit(
         table = IncompleteTable.read(frame, causal_graph.nodes, kinds=kinds)
     show_kinds(table)
     seconds = _fit(model, table, checkpoint)
+    for name, members in model.blocks_.items():
+        arrows = sum(map(len, members.values()))
+        say(f"block {name}: {len(members)} columns, {arrows} arrows kept to write their law")
     say(f"{chosen_sentence(model)}; {seconds:.1f} s")
     if verbose:
         for stage, its_seconds in model.timings_.items():
@@ -135,6 +139,7 @@ def _summary(model: MissCNF, rows: int, out: str, seconds: float) -> dict[str, A
         "curves": list(model.curves_),
         "forms": {name: str(form) for name, form in model.forms_.items()},
         "comparison": model.comparison_,
+        "blocks": model.blocks_,
         "kinds": model.kinds_,
         "seed": model.seed,
         "seconds": round(seconds, 3),

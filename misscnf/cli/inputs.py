@@ -69,12 +69,20 @@ def _read_stdin() -> pd.DataFrame:
         return read_table(path, name=shown("-"))
 
 
-def read_graph(source: str) -> CausalGraph:
-    """Reads a graph from a file or from the text itself."""
+def read_graph(source: str, blocks: Iterable[str] | None = None) -> CausalGraph:
+    """Reads a graph from a file or from the text itself, and blocks such as "w: age, sex"."""
+    named: dict[str, list[str]] = {}
+    for words in blocks or ():
+        name, colon, members = words.partition(":")
+        named[name.strip()] = [word.strip() for word in members.split(",") if word.strip()]
+        if not (colon and name.strip() and named[name.strip()]):
+            raise InputError(
+                f"--block {words!r}: expected a name and columns, such as w: age, sex."
+            )
     if not names_a_file(source) and re.fullmatch(r"[^\s;>]*[./\\][^\s;>]*", source):
         raise InputError(f"--graph: there is no file {source!r}; check the path.")
     with naming(f"--graph {source!r}"):
-        return CausalGraph.read(source)
+        return CausalGraph.read(source, named)
 
 
 def check_preset(name: str) -> None:

@@ -6,18 +6,23 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["Data", "Do", "Graph", "Json", "KindsFile", "Model", "Out", "Quiet", "Seed", "option"]
+__all__ = [
+    "Blocks",
+    "Data",
+    "Do",
+    "Graph",
+    "Json",
+    "KindsFile",
+    "Model",
+    "Out",
+    "Quiet",
+    "Seed",
+    "option",
+]
 
 
 def option(name: str, what: str, metavar: str | None = None, **rest: Any) -> Any:  # noqa: ANN401 - typer's
-    """Returns an option with a name for its value.
-
-    Arguments:
-        name: The option, such as "--out".
-        what: What it does.
-        metavar: The name of its value; the option's own in capitals by default.
-        rest: What else typer takes.
-    """
+    """Returns an option; its value is called by its own name in capitals, unless it has one."""
     shown = metavar or name.removeprefix("--").upper()
     return typer.Option(name, metavar=shown, help=what, **rest)
 
@@ -28,6 +33,10 @@ Data = Annotated[
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A folder that `misscnf fit` made.")]
 Graph = Annotated[
     str, option("--graph", "A file (DOT, GML, dagitty, JSON, CSV, …) or text: 'a -> b'.")
+]
+Blocks = Annotated[
+    list[str] | None,
+    option("--block", "Columns without arrows among them; repeatable.", "'NAME: A, B, …'"),
 ]
 KindsFile = Annotated[
     str | None, option("--kinds", "Kinds of columns, a .json or .yaml file.", "FILE")

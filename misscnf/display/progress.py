@@ -19,13 +19,9 @@ __all__ = ["FitProgress", "ShownBar", "StepProgress"]
 
 
 class ShownBar:
-    """A bar that is there while its `with` block runs.
+    """A bar while its `with` block runs; None shows it where standard error is a terminal.
 
-    Arguments:
-        what: What is under way.
-        show: Whether to show anything; None shows it where standard error is a terminal.
-        columns: What stands between the count and the time.
-        fields: What these columns show at first.
+    Columns stand between the count and the time, and show their fields.
     """
 
     def __init__(
@@ -88,10 +84,8 @@ class _Epoch(Protocol):
 class FitProgress(ShownBar):
     """Shows the epochs of a fit; a watcher of `fit_model`.
 
-    Arguments:
-        show: Whether to show anything; None shows it where standard error is a terminal.
-        shift: Nats a row that turn log-densities of standardised rows into the user's units,
-            for training rows and for held-out rows.
+    The shift is the nats a row that turn log-densities of standardised rows into the user's units,
+    for training rows and for held-out rows.
     """
 
     def __init__(self, *, show: bool | None, shift: tuple[float, float] = (0.0, 0.0)) -> None:

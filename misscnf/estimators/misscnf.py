@@ -23,7 +23,7 @@ import logging
 import math
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -42,6 +42,7 @@ from misscnf.draws import derive_generator
 from misscnf.errors import InputError, ModelFileError
 from misscnf.fitting.fit import fit_model
 from misscnf.fitting.select.forms import Form
+from misscnf.fitting.select.parents import arrange_blocks
 from misscnf.fitting.settings import Settings, preset_settings
 from misscnf.fitting.train.loop import EpochRecord
 from misscnf.graph import CausalGraph, GraphLike
@@ -86,11 +87,15 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         seed: Where randomness starts; the same seed on one machine gives the same bits.
         device: Where networks are trained, such as "cpu" or "cuda".
         settings: Changes to the preset, such as `{"epochs": 20}`.
+        blocks: Names of blocks with their members, such as `{"confounders": ["age", "sex"]}`:
+            columns among which no arrow is claimed. The name stands for them in the graph.
         allow_uncovered: Whether to train networks although some family is never seen whole.
         progress: Whether to show a progress bar; None shows it in a terminal.
 
     Attributes:
-        graph_: The `CausalGraph`.
+        graph_: The `CausalGraph`, with the arrows inside blocks that the rows asked for.
+        blocks_: For each block its members, in the order of its factorisation, each with the
+            members that it was found to depend on.
         model_: The fitted `StructuralModel`, over standardised columns and codes.
         schema_: The kinds and units of the columns.
         kinds_: A DataFrame with the kind of each column, and why it is that.
@@ -129,6 +134,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         seed: int = 0,
         device: str = "cpu",
         settings: dict[str, Any] | None = None,
+        blocks: Mapping[str, Sequence[str]] | None = None,
         allow_uncovered: bool = False,
         progress: bool | None = None,
     ) -> None:
@@ -139,6 +145,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         self.seed = seed
         self.device = device
         self.settings = settings
+        self.blocks = blocks
         self.allow_uncovered = allow_uncovered
         self.progress = progress
 
@@ -171,9 +178,12 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
                 "the table has one row (n_samples=1), where nothing varies; give at least two."
             )
         table = IncompleteTable.read(source, graph.nodes, kinds=self.kinds, rules=settings.kinds)
-        kinds = table.schema.describe()
         if table is not df and self.progress is not False:
-            logger.info("The kinds of the columns:\n%s", kinds.to_string(index=False))
+            kinds = table.schema.describe().to_string(index=False)
+            logger.info("The kinds of the columns:\n%s", kinds)
+        rows = (table.values, table.observed, table.schema.domains)
+        graph = arrange_blocks(graph, *rows, settings.selection)
+        table = table.in_order(graph.nodes)
         self._check_families(graph, table, settings)
         train, held_out, shift = self._split(table, validation)
         with FitProgress(show=self.progress, shift=shift) as watch:
@@ -188,7 +198,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
                 watch=watch,
             )
         self.graph_, self.schema_, self.settings_ = graph, table.schema, settings
-        self.kinds_ = kinds
+        self.kinds_ = table.schema.describe()
         self.model_ = fitted.model.eval().requires_grad_(requires_grad=False)
         self.forms_ = dict(zip(graph.nodes, fitted.forms, strict=True))
         compared = fitted.comparison
@@ -217,6 +227,18 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         return tuple(name for name, form in self.forms_.items() if form.curve)
 
     @property
+    def blocks_(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        """For each block its members in order, with the members that each depends on."""
+        graph = self.graph_
+        return {
+            block: {
+                name: tuple(p for p in graph.parents_of(name) if p in members)
+                for name in sorted(members, key=graph.index)
+            }
+            for block, members in graph.blocks.items()
+        }
+
+    @property
     def rungs_(self) -> dict[str, str]:
         """The old name of `forms_`, in words."""
         warnings.warn(
@@ -238,7 +260,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             raise InputError("a causal graph is needed: MissCNF(graph), such as 'a -> b; b -> c'.")
         if isinstance(self.graph, str) and self.graph == ORDERED:
             return ordered_graph(names)
-        return CausalGraph.read(self.graph)
+        return CausalGraph.read(self.graph, self.blocks)
 
     def _note_columns(self, columns: Iterable[Any] | int) -> None:
         """Keeps the names of the fitted columns if all are text, and else only their number."""
@@ -332,6 +354,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             kinds=schema.kinds,
             unseen=about.get("unseen", "error"),
             seed=about["seed"],
+            blocks=model.graph.blocks or None,
         )
         self.graph_, self.settings_ = model.graph, settings
         self.schema_, self.kinds_ = schema, schema.describe()

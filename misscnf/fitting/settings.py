@@ -79,12 +79,12 @@ class Selection:
     noise_p_value: float = 1e-3
     """How unlikely the noise of a node must be to ask for a richer one; a false alarm costs time
     only."""
-    curve_p_value: float = 0.2
-    """How unlikely rows must be under the line of a node for a curve to be tried; a false alarm
-    costs time only, and a curve that is missed costs an answer."""
+    curve_p_value: float = 0.3
+    """How unlikely rows must be under the line of a node for a curve to be tried, or a network
+    where there can be no curve; a false alarm costs time only, a bend that is missed an answer."""
     network_p_value: float = 0.05
-    """The same for a network, and under a curve that has won: a network spends twenty degrees of
-    freedom or more, so what it could gain shows more clearly."""
+    """The same for a network beside a curve that does not win, or against one that does: a network
+    spends twenty degrees of freedom or more, so what it could gain shows more clearly."""
     frequencies: tuple[float, ...] = (1.0, 2.0, 4.0)
     """Of the waves by which a line is tested, in a standardised feature."""
     few_parents: int = 6
@@ -125,6 +125,9 @@ class Selection:
     """Hidden widths of the networks that are compared; those that are kept may be larger."""
     scale_hidden: tuple[int, ...] = (32, 32)
     """Hidden widths of networks of the scale."""
+    arrow_penalty: float = 1.0
+    """What an arrow inside a block has to gain, in units of Schwarz's criterion; zero keeps every
+    arrow."""
 
 
 @dataclass(frozen=True)
@@ -238,6 +241,8 @@ class Replication:
     units: int = 10_000
     """Units by which a replicate answers: they are those of the fit, so that few show the
     spread."""
+    row_completions: int = 8
+    """Completions of each row by which a replicate answers, where rows are the units."""
     fewest: int = 5
     """Replicates that an interval needs."""
     fewest_in_group: int = 1000

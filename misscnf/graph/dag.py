@@ -10,6 +10,14 @@ table. It keeps its nodes in topological order, which turns every walk over ance
 descendants into one pass. Whatever the user holds (a networkx graph, pairs, a dictionary, an
 adjacency table, a text, a file) is read by `CausalGraph.read` and checked in one place,
 `CausalGraph.from_edges`. Hidden common causes have no place in it: each node needs a column.
+
+Some nodes may form a block: together they have causes and effects, and among themselves no arrow
+is claimed. Their joint law can be factorised in any order,
+
+    p(x_block | x_pa) = Π_k p(x_k | x_pa, x_1, …, x_{k−1}),
+
+so a fit completes the graph by arrows inside a block (`fitting.select.parents`). These are a way
+of writing a law, not causes: interventions on members are refused.
 """
 
 from __future__ import annotations
@@ -19,7 +27,7 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Number
 from pathlib import Path
@@ -53,22 +61,35 @@ class CausalGraph:
     """Names in topological order; among the free choices, the order in which they were given."""
     parents: tuple[tuple[int, ...], ...]
     """For each node the positions of its direct causes, ascending, all smaller than its own."""
+    blocks: dict[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    """Names of blocks with their members, two or more, among whom no arrow is claimed."""
 
     @classmethod
-    def from_edges(cls, edges: Iterable[Edge], nodes: Iterable[str] = ()) -> CausalGraph:
+    def from_edges(
+        cls,
+        edges: Iterable[Edge],
+        nodes: Iterable[str] = (),
+        blocks: Mapping[str, Iterable[str]] | None = None,
+    ) -> CausalGraph:
         """Makes a graph from (cause, effect) pairs; every other way of making one ends here.
 
         Args:
             edges: Pairs of names, cause first. A pair given twice counts once.
             nodes: Names in the order wanted where the edges leave a choice; also the way to
                 name nodes without edges. Names that only the edges mention come after.
+            blocks: Members of each block. Its name may stand in edges, for all of them. What
+                points to a member points to all, and edges inside a block are how its law is
+                written.
 
         Raises:
             InputError: If a name is not a non-empty string, a node is listed twice, an edge is
-                not a pair, the edges form a cycle, or there is no node at all.
+                not a pair, the edges form a cycle, there is no node at all, or a node is in two
+                blocks.
         """
+        members = _checked_blocks(blocks or {})
         listed = _checked_nodes(nodes)
         pairs = [_checked_edge(edge) for edge in _in_fixed_order(edges)]
+        listed, pairs = _spell_out(listed, pairs, members)
         names = list(dict.fromkeys([*listed, *(name for pair in pairs for name in pair)]))
         if not names:
             raise InputError("the graph is empty; give at least one node.")
@@ -80,16 +101,36 @@ class CausalGraph:
             order = topological_order(causes)
         except nx.NetworkXUnfeasible:
             cycle = " → ".join(names[i] for i in _find_cycle(causes))
+            block = "what points to a member of a block points to all; " if members else ""
             raise InputError(
-                f"the graph has the cycle {cycle}, and a causal graph has none; remove or turn "
-                "round one of these edges."
+                f"the graph has the cycle {cycle}, and a causal graph has none; {block}remove or "
+                "turn round one of these edges."
             ) from None
         position = {i: place for place, i in enumerate(order)}
         parents = tuple(tuple(sorted(position[p] for p in causes[i])) for i in order)
-        return cls(nodes=tuple(names[i] for i in order), parents=parents)
+        return cls(tuple(names[i] for i in order), parents, _many(members))
 
     @classmethod
-    def read(cls, source: GraphLike) -> CausalGraph:
+    def from_tiers(cls, tiers: Iterable[str | Iterable[str]]) -> CausalGraph:
+        """Makes a graph in which every node of a tier is a cause of all nodes of later tiers.
+
+        Arguments:
+            tiers: Names, the earliest first. Several names in a tier are a block.
+
+        Example:
+            >>> CausalGraph.from_tiers([["age", "sex"], "treat", "y"])
+            CausalGraph(4 nodes: {age, sex} → treat; {age, sex} → y; treat → y)
+        """
+        levels = [[tier] if isinstance(tier, str) else list(tier) for tier in tiers]
+        pairs = itertools.combinations(levels, 2)
+        edges = [edge for early, late in pairs for edge in itertools.product(early, late)]
+        blocks = {readers.brace(level): level for level in levels if len(level) > 1}
+        return cls.from_edges(edges, itertools.chain.from_iterable(levels), blocks)
+
+    @classmethod
+    def read(
+        cls, source: GraphLike, blocks: Mapping[str, Iterable[str]] | None = None
+    ) -> CausalGraph:
         """Reads a graph from whatever holds one; the source is never changed.
 
         Args:
@@ -105,14 +146,19 @@ class CausalGraph:
                   regressions, JSON ``{child: [parents]}``, CSV with the columns cause and
                   effect, or plain arrows such as ``"a -> b; b -> c"``. See
                   `misscnf.graph.readers` for what is read of each.
+            blocks: Names of blocks with their members; a name may stand for them in the source.
 
         Raises:
-            InputError: If the source cannot be read as a directed acyclic graph.
+            InputError: If the source cannot be read as a directed acyclic graph, or has an arrow
+                inside a block.
         """
+        within: Mapping[str, Iterable[str]] = {}
         if isinstance(source, CausalGraph):
-            return source
-        if isinstance(source, str | os.PathLike):
-            nodes, edges = _read_path_or_text(source)
+            if not blocks:
+                return source
+            nodes, edges, within = list(source.nodes), source.edges, source.blocks
+        elif isinstance(source, str | os.PathLike):
+            nodes, edges, within = _read_path_or_text(source)
         elif isinstance(source, nx.Graph):
             nodes, edges = _read_networkx(source)
         elif isinstance(source, pd.DataFrame):
@@ -127,15 +173,18 @@ class CausalGraph:
                 "pairs (cause, effect), a dictionary {child: [parents]}, a networkx DiGraph, an "
                 "adjacency DataFrame, a text or a file."
             )
-        return cls.from_edges(edges, nodes)
+        graph = cls.from_edges(edges, nodes, {**within, **_checked_blocks(blocks or {})})
+        if not isinstance(source, CausalGraph):
+            graph._refuse_arrows_inside()
+        return graph
 
     def __len__(self) -> int:
         return len(self.nodes)
 
     def __repr__(self) -> str:
-        in_edges = {name for edge in self.edges for name in edge}
-        parts = [f"{cause} → {effect}" for cause, effect in self.edges]
-        parts += [name for name in self.nodes if name not in in_edges]
+        parts = [f"{cause} → {effect}" for cause, effect in self._edges_of_blocks()]
+        in_edges = {name for part in parts for name in part.split(" → ")}
+        parts += [n for n in dict.fromkeys(map(self._shown, self.nodes)) if n not in in_edges]
         if len(parts) > 12:
             parts = [*parts[:12], "…"]
         return f"CausalGraph({len(self)} node{'s' * (len(self) > 1)}: {'; '.join(parts)})"
@@ -153,6 +202,45 @@ class CausalGraph:
     def parents_of(self, name: str) -> tuple[str, ...]:
         """Returns the names of the direct causes of a node, in the order of `nodes`."""
         return tuple(self.nodes[p] for p in self.parents[self.index(name)])
+
+    def block_of(self, name: str) -> str | None:
+        """Returns the name of the block that a node is a member of, None if it is in none."""
+        self.index(name)
+        return self._block_of.get(name)
+
+    def refuse_intervention(self, name: str) -> None:
+        """Refuses an intervention on a member of a block, inside which nothing is a cause."""
+        block = self.block_of(name)
+        if block is not None:
+            raise InputError(
+                f"{name!r} is a member of the block {block!r}, inside which no arrow is claimed, "
+                f"so nothing says what setting it would do to the others; take it out of the "
+                f"block, and draw its arrows."
+            )
+
+    def in_blocks(self, names: Iterable[str]) -> list[str]:
+        """Returns names with the name of a block for its members, where all of them are there."""
+        given = list(names)
+        whole = {name for name, members in self.blocks.items() if set(members) <= set(given)}
+        shown = {name: self._shown(name) for name in given}
+        return list(dict.fromkeys(s if s in whole else name for name, s in shown.items()))
+
+    def arranged(self, inside: Iterable[Edge], order: Sequence[str] = ()) -> CausalGraph:
+        """Returns the same graph with these arrows inside its blocks, and no others there.
+
+        Arguments:
+            inside: The arrows.
+            order: The members of blocks in the order wanted; as they are by default.
+        """
+        kept = [edge for edge in self.edges if not self._is_inside(edge)]
+        wanted = {block: iter([n for n in order if n in of]) for block, of in self.blocks.items()}
+        nodes = [next(wanted.get(self._shown(name), iter(())), name) for name in self.nodes]
+        return CausalGraph.from_edges([*kept, *inside], nodes, self.blocks)
+
+    @property
+    def edges_inside(self) -> list[Edge]:
+        """The arrows between members of one block: how its law is written, and no causes."""
+        return [edge for edge in self.edges if self._is_inside(edge)]
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
@@ -195,19 +283,52 @@ class CausalGraph:
         return frozenset(reached)
 
     def to_networkx(self) -> nx.DiGraph:
-        """Returns a new networkx graph with the same nodes, in order, and edges."""
+        """Returns a new networkx graph with the same nodes, in order, and edges; no blocks."""
         graph = nx.DiGraph()
         graph.add_nodes_from(self.nodes)
         graph.add_edges_from(self.edges)
         return graph
 
     def to_dict(self) -> dict[str, list[str]]:
-        """Returns ``{child: [parents]}`` for all nodes in order; `read` gives the graph back."""
+        """Returns ``{child: [parents]}`` for all nodes in order.
+
+        `read` gives the graph back; its `blocks` are said beside it.
+        """
         return {name: list(self.parents_of(name)) for name in self.nodes}
 
     @cached_property
     def _positions(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.nodes)}
+
+    @cached_property
+    def _block_of(self) -> dict[str, str]:
+        return {name: block for block, members in self.blocks.items() for name in members}
+
+    def _is_inside(self, edge: Edge) -> bool:
+        block = self._block_of.get(edge[0])
+        return block is not None and block == self._block_of.get(edge[1])
+
+    def _refuse_arrows_inside(self) -> None:
+        for cause, effect in self.edges_inside:
+            raise InputError(
+                f"the arrow {cause} → {effect} is inside the block {self._block_of[cause]!r}, "
+                f"where none is claimed; leave it out, or take {cause!r} out of the block."
+            )
+
+    def _shown(self, name: str) -> str:
+        """Returns a node as sentences show it: its block, where it is in one."""
+        return self._block_of.get(name, name)
+
+    def _edges_of_blocks(self) -> list[Edge]:
+        """Returns edges where a block is one node; a member's own edges where not all have it."""
+        shown: dict[Edge, None] = {}
+        for cause, effect in self.edges:
+            if self._is_inside((cause, effect)):
+                continue
+            siblings = self.blocks.get(self._block_of.get(cause, ""), (cause,))
+            whole = set(siblings) <= set(self.parents_of(effect))
+            shown[self._shown(cause) if whole else cause, self._shown(effect)] = None
+        return list(shown)
 
     def _checked_indices(self, indices: Iterable[int]) -> set[int]:
         given = list(indices)
@@ -292,13 +413,63 @@ def _checked_edge(edge: Any) -> Edge:  # noqa: ANN401 - anything may come in, th
     return cause, effect
 
 
+def _checked_blocks(blocks: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    """Returns blocks whose members are names, each in one block only."""
+    if not isinstance(blocks, Mapping):
+        raise InputError(
+            f"blocks are {{name: [members]}}, such as {{'confounders': ['age', 'sex']}}; got "
+            f"{type(blocks).__name__}."
+        )
+    found: dict[str, tuple[str, ...]] = {}
+    home: dict[str, str] = {}
+    for name, given in blocks.items():
+        members = tuple(_checked_nodes([given] if isinstance(given, str) else given))
+        if not members:
+            raise InputError(f"the block {name!r} has no members; name its columns.")
+        for member in members:
+            if member in home:
+                raise InputError(
+                    f"{member!r} is in the blocks {home[member]!r} and {name!r}; a column is in "
+                    f"one block at most."
+                )
+            home[member] = name
+        found[_checked_name(name)] = members
+    clash = [name for name in found if name in home]
+    if clash:
+        raise InputError(
+            f"{clash[0]!r} is the name of a block and of a member; call the block something else."
+        )
+    return found
+
+
+def _many(blocks: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Leaves blocks of one member out: there is nothing inside to make no claim about."""
+    return {name: members for name, members in blocks.items() if len(members) > 1}
+
+
+def _spell_out(
+    nodes: list[str], edges: list[Edge], blocks: Mapping[str, tuple[str, ...]]
+) -> tuple[list[str], list[Edge]]:
+    """Returns nodes and edges with members for blocks; what points to one points to all."""
+    home = {member: members for members in blocks.values() for member in members}
+    named = [member for name in nodes for member in blocks.get(name, (name,))]
+    names = dict.fromkeys([*named, *(name for members in blocks.values() for name in members)])
+    spelt: list[Edge] = []
+    for cause, effect in edges:
+        causes, effects = blocks.get(cause, (cause,)), blocks.get(effect, (effect,))
+        if home.get(causes[0]) is None or home.get(causes[0]) is not home.get(effects[0]):
+            effects = home.get(effects[0], effects)
+        spelt += itertools.product(causes, effects)
+    return list(names), spelt
+
+
 def _refuse_duplicates(names: Sequence[object], where: str) -> None:
     again = [name for name, count in Counter(names).items() if count > 1]
     if again:
         raise InputError(f"the name {again[0]!r} appears twice {where}; names must be unique.")
 
 
-def _read_path_or_text(source: str | os.PathLike[str]) -> tuple[list[str], list[Edge]]:
+def _read_path_or_text(source: str | os.PathLike[str]) -> readers.Parsed:
     if isinstance(source, str) and not readers.names_a_file(source):
         return readers.read_text(source)
     path = Path(source)

@@ -1,18 +1,20 @@
-"""Causal graphs written as text, read into (nodes, edges) in order of appearance.
+"""Causal graphs written as text, read into (nodes, edges, blocks) in order of appearance.
 
 Seven ways of writing are told apart by their content, with a file's suffix as a hint:
 
 - DOT: ``digraph g { a -> b -> c; {a d} -> e; "blood pressure" [label="x"] }``. Attributes and
-  default statements are skipped, subgraphs are flattened. Ports (``a:n``) are not read.
+  default statements are skipped, subgraphs are flattened, but for ``subgraph cluster_x {a d}``
+  without arrows inside, which is the block x. Ports (``a:n``) are not read.
 - dagitty: ``dag { a -> b <- c; d [exposure, pos="0,1"] }``.
 - GML, by networkx.
 - JSON: ``{"child": ["parent", ...]}``.
 - CSV: an edge per line under a header with the columns ``cause`` and ``effect``.
 - lavaan regressions: ``y ~ x + b1*z``; intercepts and variances are accepted and add no edge.
 - plain arrows: ``a -> b; b <- c, d -> e -> f``, with ``→`` and ``←`` too; a lone name is a node
-  without edges and ``{a b} -> c`` gives both edges. Semicolons and line ends separate. A comma
-  does as well, but only between parts of one kind: ``a, b -> c`` might mean one edge or two and
-  is refused.
+  without edges and ``a, b -> c`` gives both edges. Semicolons and line ends separate. A comma
+  does as well between parts that all have an arrow. Braces make a block, among whose members no
+  arrow is claimed: ``{a, b} -> c`` is both edges and a block, ``w = {a, b}; w -> c`` gives it a
+  name. Tiers are ``a, b < c, d < e``: each is a block, and a cause of all later ones.
 
 A mark that would change the meaning if it were skipped is refused: arrows that are not directed,
 latent nodes, DOT's ``dir=both``, a lavaan term fixed at zero. Whether the edges form a causal
@@ -28,7 +30,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -38,7 +40,7 @@ from misscnf.errors import InputError
 
 __all__ = ["read_text", "names_a_file"]
 
-Parsed: TypeAlias = tuple[list[str], list[tuple[str, str]]]
+Parsed: TypeAlias = tuple[list[str], list[tuple[str, str]], dict[str, list[str]]]
 
 _QUOTED = r'"(?:\\.|[^"\\])*"'
 # A hash inside a word is left alone: better an unreadable name than half a line lost.
@@ -122,6 +124,8 @@ class _ArrowReader:
         self.at = 0
         self.nodes: dict[str, None] = {}
         self.edges: list[tuple[str, str]] = []
+        self.braces: list[list[str]] = []
+        self.blocks: dict[str, list[str]] = {}
 
     def peek(self, ahead: int = 0) -> _Token:
         """Returns a token without taking it; past the last one, a token of the kind 'end'."""
@@ -160,23 +164,34 @@ class _ArrowReader:
 
     def statement(self) -> list[str]:
         """Reads a lone end or a chain of them and returns the nodes it mentions."""
-        end = self.end()
-        mentioned = list(end)
+        ends, arrows = self.chain()
+        for left, arrow, right in zip(ends, arrows, ends[1:], strict=False):
+            self.connect(left, arrow, right)
+        return list(itertools.chain.from_iterable(ends))
+
+    def chain(self) -> tuple[list[list[str]], list[_Token]]:
+        """Reads ends and the arrows between them."""
+        ends, arrows = [self.end()], list[_Token]()
         while arrow := self.take("arrow"):
-            before, end = end, self.end()
-            self.connect(before, arrow, end)
-            mentioned += end
+            arrows.append(arrow)
+            ends.append(self.end())
+        mentioned = list(itertools.chain.from_iterable(ends))
         owner = "node" if len(mentioned) == 1 else "the edge of"
         self.skip_attributes(f"{owner} {' '.join(mentioned)!r}")
-        return mentioned
+        return ends, arrows
 
     def end(self) -> list[str]:
         """Reads what an arrow can touch: a node, or a group in braces."""
+        name = None
         if self.peek().text.lower() == "subgraph" and self.peek(1).kind != "arrow":
             self.at += 1
-            self.take("name", "quoted")
+            name = self.take("name", "quoted")
         if self.take("{"):
-            return self.block(";", ",")
+            members = self.block(";", ",")
+            self.braces.append(members)
+            if name is not None and name.text.startswith("cluster_"):
+                self.blocks[name.text.removeprefix("cluster_")] = members
+            return members
         token = self.take("name", "quoted")
         if token is None:
             raise self.unexpected()
@@ -234,24 +249,96 @@ def _read_braced(text: str) -> Parsed:
     reader.block(";")
     if reader.peek().kind != "end":
         raise reader.unexpected()
-    return list(reader.nodes), reader.edges
+    # Arrows between the members of a cluster are claims: it is a box around them, and no more.
+    blocks = {
+        name: members
+        for name, members in reader.blocks.items()
+        if not any(set(edge) <= set(members) for edge in reader.edges)
+    }
+    return list(reader.nodes), reader.edges, blocks
 
 
 def _read_plain(text: str) -> Parsed:
-    reader = _ArrowReader(text)
+    reader = _PlainReader(text)
     for sentence in _sentences(reader.tokens):
         reader.tokens, reader.at = sentence, 0
-        has_arrow = []
-        while reader.peek().kind != "end":
-            edges_before = len(reader.edges)
-            reader.statement()
-            has_arrow.append(len(reader.edges) > edges_before)
-            if reader.peek().kind != "end" and not reader.take(","):
-                raise reader.unexpected()
-        if any(has_arrow) and not all(has_arrow):
-            why = "the comma leaves open what the arrow is for; write {a b} -> c or a; b -> c"
-            raise _unreadable(sentence[0].line, reader.lines[sentence[0].line - 1], why)
-    return list(reader.nodes), reader.edges
+        if any(token[:2] == ("mark", "<") for token in sentence):
+            reader.tiers()
+        elif sentence and not reader.definition():
+            reader.sentence()
+    blocks = reader.blocks | reader.nameless_blocks()
+    # The name of a block stands for its members, wherever it is.
+    return [name for name in reader.nodes if name not in blocks], reader.edges, blocks
+
+
+class _PlainReader(_ArrowReader):
+    """Reads sentences of plain arrows, in which braces make blocks and commas lists."""
+
+    def sentence(self) -> None:
+        """Reads ``a, b -> c, d``, or statements that all have an arrow of their own."""
+        parts = [self.chain()]
+        while self.take(",") and self.peek().kind != "end":
+            parts.append(self.chain())
+        if self.peek().kind != "end":
+            raise self.unexpected()
+        pointing = [at for at, (_, arrows) in enumerate(parts) if arrows]
+        if len(pointing) == 1:  # the others are listed beside its first or its last end
+            at, (ends, arrows) = pointing[0], parts[pointing[0]]
+            ends[0] = [*(name for others, _ in parts[:at] for name in others[0]), *ends[0]]
+            ends[-1] += [name for others, _ in parts[at + 1 :] for name in others[0]]
+            parts = [(ends, arrows)]
+        elif pointing and len(pointing) < len(parts):
+            why = "the commas leave open what the arrows are for; write a line for each"
+            raise _unreadable(self.tokens[0].line, self.lines[self.tokens[0].line - 1], why)
+        for ends, arrows in parts:
+            for left, arrow, right in zip(ends, arrows, ends[1:], strict=False):
+                self.connect(left, arrow, right)
+
+    def listed(self) -> list[str]:
+        """Reads names that commas part."""
+        found = self.end()
+        while self.take(","):
+            found += self.end()
+        return found
+
+    def definition(self) -> bool:
+        """Reads ``w = {a, b}``, if that is what stands here."""
+        name, equals = self.peek(), self.peek(1)
+        if name.kind not in ("name", "quoted") or equals[:2] != ("mark", "="):
+            return False
+        self.at += 2
+        if self.peek()[:2] != ("mark", "{"):
+            raise self.unexpected()
+        self.blocks[name.text] = self.end()
+        if self.peek().kind != "end":
+            raise self.unexpected()
+        return True
+
+    def tiers(self) -> None:
+        """Reads ``a, b < c, d < e``."""
+        levels = [self.listed()]
+        while self.take("<"):
+            levels.append(self.listed())
+        if self.peek().kind != "end":
+            raise self.unexpected()
+        self.braces += levels
+        for early, late in itertools.combinations(levels, 2):
+            self.edges += itertools.product(early, late)
+
+    def nameless_blocks(self) -> dict[str, list[str]]:
+        """Returns what stands in braces; within braces that are a block already, it is a group."""
+        taken = [set(members) for members in self.blocks.values()]
+        found: dict[str, list[str]] = {}
+        for members in sorted(self.braces, key=len, reverse=True):
+            if not any(set(members) <= known for known in taken):
+                taken.append(set(members))
+                found[brace(members)] = members
+        return found
+
+
+def brace(names: Sequence[str]) -> str:
+    """Returns what a block without a name of its own is called, such as "{a, b, c, …}"."""
+    return f"{{{', '.join([*names[:3], *['…'] * (len(names) > 3)])}}}"
 
 
 def _sentences(tokens: Iterable[_Token]) -> Iterator[list[_Token]]:
@@ -296,7 +383,7 @@ def _read_lavaan(text: str) -> Parsed:
         elif any(cause != effect for cause, effect in pairs):
             why = f"a covariance stands for a hidden cause of both, and {_NO_HIDDEN}"
             raise _unreadable(number, line, why)
-    return list(nodes), edges
+    return list(nodes), edges, {}
 
 
 def _lavaan_sentences(text: str) -> list[tuple[int, str]]:
@@ -337,7 +424,7 @@ def _read_gml(text: str) -> Parsed:
             "the GML graph is undirected, so its edges do not say which end is the cause; write "
             "'directed 1' after 'graph ['."
         )
-    return [str(name) for name in graph], [(str(u), str(v)) for u, v, *_ in graph.edges]
+    return [str(name) for name in graph], [(str(u), str(v)) for u, v, *_ in graph.edges], {}
 
 
 def _read_json(text: str) -> Parsed:
@@ -351,7 +438,7 @@ def _read_json(text: str) -> Parsed:
     for child, causes in parents.items():
         if not isinstance(causes, list):
             raise InputError(f"the parents of {child!r} must be a list of names, not {causes!r}.")
-    return list(parents), [(cause, child) for child in parents for cause in parents[child]]
+    return list(parents), [(cause, child) for child in parents for cause in parents[child]], {}
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -375,7 +462,7 @@ def _read_csv(text: str) -> Parsed:
         if len(row) <= max(cause, effect):
             raise _unreadable(rows.line_num, ",".join(row), "expected a cause and an effect")
         edges.append((row[cause].strip(), row[effect].strip()))
-    return list(dict.fromkeys(itertools.chain.from_iterable(edges))), edges
+    return list(dict.fromkeys(itertools.chain.from_iterable(edges))), edges, {}
 
 
 _SIGNATURES: dict[Callable[[str], Parsed], re.Pattern[str]] = {

@@ -13,6 +13,7 @@ import numpy as np
 from misscnf.data.kinds import Kinds
 from misscnf.data.table import IncompleteTable, Table
 from misscnf.errors import InputError
+from misscnf.fitting.select.parents import arrange_blocks
 from misscnf.graph import CausalGraph, GraphLike
 from misscnf.identification.columns import read_columns
 from misscnf.identification.families import (
@@ -78,11 +79,14 @@ def check(
     short = {"regions.chance": chance, "regions.share": share}
     given = {name: _share(name, value) for name, value in short.items() if value is not None}
     chosen = change(read_settings(settings), given)
+    table = IncompleteTable.read(df, graph.nodes, kinds=kinds)
+    if not graph.edges_inside:  # of blocks; a fitted graph has its arrows
+        graph = arrange_blocks(graph, table.values, table.observed, table.schema.domains)
+        table = table.in_order(graph.nodes)
     asked, needed = None, list(range(len(graph)))
     if effect is not None:
         asked = read_effect(graph, effect)
         needed = sorted(needed_for_effect(graph, *map(graph.index, asked)))
-    table = IncompleteTable.read(df, graph.nodes, kinds=kinds)
     columns = read_columns(table, chosen.most_levels)
     observed = table.observed.numpy()
     patterns = find_patterns(observed)
@@ -143,6 +147,7 @@ def read_effect(graph: CausalGraph, effect: tuple[str, str]) -> tuple[str, str]:
     if treatment == outcome:
         said = f"an effect is of one node on another; got {treatment!r} twice."
         raise InputError(said, about="effect")
+    graph.refuse_intervention(treatment)
     return treatment, outcome
 
 

@@ -125,7 +125,7 @@ def warning_sentence(graph: CausalGraph, uncovered: Sequence[str]) -> str:
 
 def family_names(graph: CausalGraph, node: str) -> str:
     """Returns a family in words, such as "y with its parents a, b"."""
-    parents = graph.parents_of(node)
+    parents = graph.in_blocks(graph.parents_of(node))
     if not parents:
         return node
     return f"{node} with its parent{'s' * (len(parents) > 1)} {', '.join(parents)}"
@@ -157,7 +157,8 @@ def leaning(
 
     above = [graph.ancestral_closure([y]) for y in range(len(graph))]
     lines = [line("marginal", None, y, needed) for y, needed in enumerate(above)]
-    for t in range(len(graph)):
+    causes = (t for t, name in enumerate(graph.nodes) if graph.block_of(name) is None)
+    for t in causes:
         below = graph.descendants([t]) - {t}
         for y in sorted(below):
             lines.append(line("effect", t, y, needed_for_effect(graph, t, y)))

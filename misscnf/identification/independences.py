@@ -7,11 +7,13 @@ property). For each pair without an edge, j before i in the graph's order,
 
 on the rows that show them all, with Fisher's z and Holm's correction. Loss that depends on values
 can make such correlations, and so can nonlinear mechanisms that are not cubic: this is
-information. Only contradictions that are both certain and sizeable are told.
+information. Only contradictions that are both certain and sizeable are told. Inside a block
+nothing is claimed, and nothing is tested.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -49,12 +51,14 @@ def find_contradictions(
     order = np.random.default_rng(seed).permutation(len(columns[0].values))
     features = [column.features() for column in columns]
     tests: list[tuple[int, int, float, int]] = []
+    blocks = ([graph.index(name) for name in members] for members in graph.blocks.values())
+    unclaimed = {pair for members in blocks for pair in itertools.permutations(members, 2)}
     for i, parents in enumerate(graph.parents):
         if features[i].shape[1] != 1:
             continue  # levels without an order have no correlation
         shown = np.all([columns[p].observed for p in graph.families[i]], axis=0)
         for j in range(i):
-            if j in parents or features[j].shape[1] != 1:
+            if j in parents or features[j].shape[1] != 1 or (i, j) in unclaimed:
                 continue
             rows = order[(shown & columns[j].observed)[order]][: rules.most_rows]
             if len(rows) >= rules.fewest_rows:

@@ -148,6 +148,7 @@ class Report:
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         found["full_pattern"] = found.pop("full_pattern_sentence")
         found["graph"] = self.graph.to_dict()
+        found["blocks"] = {name: list(members) for name, members in self.graph.blocks.items()}
         found["patterns"] = [
             {
                 "observed": [node for node in self.graph.nodes if line[node]],

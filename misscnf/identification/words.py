@@ -208,7 +208,7 @@ def _families(report: Report) -> str:
     flagged = report.nodes[report.nodes["status"] != "covered"]
     lines = [_verdict(report), *_cut([f"  ✗ {told}" for told in flagged["sentence"]], report)]
     if report.covered:
-        names = listed(report.covered)
+        names = listed(report.graph.in_blocks(report.covered))
         lines.append(f"  ✓ seen whole, with no region without them found: {names}")
     if report.needed and report.rows < report.rows_to_tell:
         lines.append(
@@ -230,13 +230,20 @@ def _verdict(report: Report) -> str:
         if not report.needed:
             why = f"By the graph {treatment} has no effect on {outcome}"
             return f"{why}: no mechanism is needed to say so."
-        needed = listed([family_names(report.graph, node) for node in report.needed])
+        told = dict.fromkeys(_needed(report.graph, node) for node in report.needed)
+        needed = listed(list(told))
         asked = f"The effect of {treatment} on {outcome} needs {needed}.\n"
     if report.ok:
         families = f"{total} famil{'ies' if total != 1 else 'y'}"
         return f"{asked}Family positivity: nothing in these rows speaks against it ({families})."
     missing = len(report.uncovered)
     return f"{asked}Family positivity: not guaranteed for {missing} of {total} families."
+
+
+def _needed(graph: CausalGraph, node: str) -> str:
+    """Returns what of a node is needed: the law of its block, or its family."""
+    block = graph.block_of(node)
+    return family_names(graph, node) if block is None else f"the law of {block}"
 
 
 def _consequences(report: Report) -> str:

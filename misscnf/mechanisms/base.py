@@ -144,7 +144,7 @@ class Mechanism(nn.Module, ABC):
 
         Unbounded laws are cut where the mass beyond falls below `tail`.
         """
-        raise NotImplementedError(f"{type(self).__name__} is continuous: its values are not few")
+        raise TypeError(f"{type(self).__name__} is continuous: its values are not few")
 
     def spec(self) -> dict[str, Any]:
         """Returns the JSON-friendly arguments that build this mechanism anew.
@@ -306,12 +306,7 @@ class Shape:
     none."""
 
     def build(self, parents: Parents, domain: Domain | None = None) -> Mechanism:
-        """Makes the mechanism of a node.
-
-        Arguments:
-            parents: The domains of its parents, or their number.
-            domain: What its values can be; continuous by default.
-        """
+        """Makes the mechanism of a node from the domains of its parents and its own."""
         domain = domain or Continuous()
         law = Mechanism.by_kind.get(domain.kind) or Mechanism.registry[self.kind]
         return law.of_shape(read_parents(parents), domain, self)

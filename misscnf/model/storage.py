@@ -40,6 +40,7 @@ def save_model(
         "format": FORMAT,
         "version": VERSION,
         "graph": model.graph.to_dict(),
+        "blocks": model.graph.blocks,
         "mechanisms": [_describe(model, block) for block in range(len(model.blocks))],
         "keys": list(model.keys),
         "parameters": digest(data),
@@ -86,7 +87,8 @@ def _describe(model: StructuralModel, block: int) -> dict[str, Any]:
 
 
 def _build(content: Mapping[str, Any], tensors: dict[str, Tensor]) -> StructuralModel:
-    graph = CausalGraph.read(content["graph"])
+    plain = CausalGraph.read(content["graph"])
+    graph = CausalGraph.from_edges(plain.edges, plain.nodes, content.get("blocks"))
     specs = [dict(spec) for spec in content["mechanisms"]]
     mechanisms = [Mechanism.registry[spec.pop("kind")](**spec) for spec in specs]
     keys = tuple(content["keys"])

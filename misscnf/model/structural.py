@@ -14,7 +14,7 @@ interventions is right, also across an untouched mediator between them.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -170,14 +170,23 @@ class StructuralModel(nn.Module):
         u = own if mechanism.noise_size > 1 else own[..., 0]
         return mechanism.generate(u, parents).expand_as(columns[i])
 
-    def abduct(self, values: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Returns the noise of complete rows, (..., noise_width).
+    def abduct(
+        self,
+        values: Tensor,
+        generator: torch.Generator | None = None,
+        nodes: Collection[int] | None = None,
+    ) -> Tensor:
+        """Returns the noise of complete rows, (..., noise_width), of some nodes or of all.
 
-        The noise of a discrete value is a draw from p(u | x, parents), by the generator.
+        The noise of a discrete value is a draw from p(u | x, parents), by the generator. That of
+        nodes which are not asked for is zero.
         """
         noise = []
         for i in range(len(self.graph)):
             mechanism = self.mechanism(i)
+            if nodes is not None and i not in nodes:
+                noise.append(values.new_zeros(*values.shape[:-1], mechanism.noise_size))
+                continue
             u = mechanism.abduct(values[..., i], self.parents_of(values, i), generator)
             noise.append(u if mechanism.noise_size > 1 else u[..., None])
         return torch.cat(noise, dim=-1)

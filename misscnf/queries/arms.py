@@ -19,6 +19,7 @@ from misscnf.model.policies import needed_for
 from misscnf.queries.effects import Effect, contrast
 from misscnf.queries.groups import Group, Where
 from misscnf.queries.interventions import Do, read_policies
+from misscnf.queries.units import Units
 
 __all__ = ["Question"]
 
@@ -45,58 +46,61 @@ class Question:
         self.graph, self.schema, self.fewest = graph, schema, fewest
         self.interventions, self.event, self.seed = arms, event, seed
         self.node, self.group = graph.index(outcome), Group(graph, schema, where, taken)
+        for name in (name for arm in arms for name in arm):
+            graph.refuse_intervention(name)
+        self.moved = graph.descendants(graph.index(name) for arm in arms for name in arm)
+        """The nodes that some arm leads to."""
 
-    def arms(self, model: StructuralModel, noise: Tensor, natural: Tensor) -> list[np.ndarray]:
-        """Returns the outcome of the units of the group in each arm, (units,) each."""
-        rows = len(noise)
+    def arms(self, model: StructuralModel, units: Units) -> tuple[list[np.ndarray], Units]:
+        """Returns the outcome of the units of the group in each arm, (n,) each, and these."""
         policies = [
-            read_policies(_cut(arm, rows), self.graph, self.schema, rows, self.seed)
+            read_policies(_fitted(arm, units), self.graph, self.schema, len(units), self.seed)
             for arm in self.interventions
         ]
         if self.group.words is not None:
-            assigned = self._swept(model, natural, noise, policies[0], self.group.taken)
-            keep = self.group.members(natural, assigned)
-            natural, noise = natural[keep], noise[keep]
+            assigned = self._swept(model, units, policies[0], self.group.taken)
+            keep = self.group.members(units.natural, assigned)
+            units = units.select(keep)
             policies = [
                 {node: policy.of_rows(keep) for node, policy in arm.items()} for arm in policies
             ]
-        return [
-            self._swept(model, natural, noise, arm, [self.node])[:, self.node].numpy()
-            for arm in policies
-        ]
+        swept = (self._swept(model, units, arm, [self.node]) for arm in policies)
+        return [values[:, self.node].numpy() for values in swept], units
 
     def _swept(
         self,
         model: StructuralModel,
-        natural: Tensor,
-        noise: Tensor,
+        units: Units,
         policies: dict[int, Policy],
         nodes: Sequence[int],
     ) -> Tensor:
         """Returns the units with some nodes, and what these need, as they are under policies."""
         touched = self.graph.descendants(policies) & needed_for(self.graph, policies, nodes)
-        return model.complete(natural, sorted(touched), noise, policies)
+        return model.complete(units.natural, sorted(touched), units.noise, policies)
 
-    def contrast(self, arms: Sequence[np.ndarray], do: Do, versus: Do | None) -> Effect:
+    def effect(self, model: StructuralModel, units: Units, do: Do, versus: Do | None) -> Effect:
         """Compares two arms."""
+        arms, units = self.arms(model, units)
+        return self._contrast(arms, units, do, versus)
+
+    def _contrast(
+        self, arms: Sequence[np.ndarray], units: Units, do: Do, versus: Do | None
+    ) -> Effect:
         first, second = arms
         words, column = self.group.words, self.schema.columns[self.node]
-        few = len(first) < self.fewest and words is not None
-        notes = (f"only {len(first)} units are in the group ({words}).",) if few else ()
-        return contrast(column, do, versus or {}, (first, second), self.event, notes, words)
+        who, there = ("rows", "units")[units.draw is None], len(first) // units.draws
+        few = there < self.fewest and words is not None
+        notes = (f"only {there} {who} are in the group ({words}).",) if few else ()
+        both = (first, second)
+        return contrast(column, do, versus or {}, both, self.event, notes, words, units)
 
     def curve(
-        self,
-        model: StructuralModel,
-        noise: Tensor,
-        natural: Tensor,
-        doses: Sequence[Do],
-        versus: Do | None,
+        self, model: StructuralModel, units: Units, doses: Sequence[Do], versus: Do | None
     ) -> pd.DataFrame:
         """Returns the mean at each dose, and its contrast with the first arm."""
-        against, *arms = self.arms(model, noise, natural)
+        (against, *arms), units = self.arms(model, units)
         effects = [
-            self.contrast((arm, against), dose, versus)
+            self._contrast((arm, against), units, dose, versus)
             for arm, dose in zip(arms, doses, strict=True)
         ]
         if effects[0].estimate is not None:
@@ -110,11 +114,14 @@ class Question:
         return found
 
 
-def _cut(arm: Do, rows: int) -> Do:
+def _fitted(arm: Do, units: Units) -> Do:
     """Returns an arm with as many values of each array as there are units."""
-    long = {
-        name: value[:rows]
-        for name, value in arm.items()
-        if hasattr(value, "__len__") and not isinstance(value, str) and len(value) > rows
-    }
+    rows = len(units) // units.draws
+    long = {}
+    for name, value in arm.items():
+        if hasattr(value, "__len__") and not isinstance(value, str):
+            if len(value) > rows:
+                long[name] = value[:rows]
+            if len(value) >= rows and units.draws > 1:  # one a row: the same in each completion
+                long[name] = np.tile(np.asarray(value)[:rows], units.draws)
     return {**arm, **long}

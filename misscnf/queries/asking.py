@@ -7,7 +7,7 @@ the same noise swept with the policies A in the place of mechanisms, so that
 
 with the group decided by the natural values: `where="age > 60"` for a subgroup, the units that
 take the treatment by themselves for the effect on the treated. Both arms, all points of a curve
-and all replicates of the fit see the same units.
+and all replicates of the fit see the same units; `queries.units` says who they are.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from misscnf.data.table import IncompleteTable, Schema, Table
 from misscnf.display.progress import StepProgress
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
-from misscnf.fitting.replicates import replicate_fit
+from misscnf.fitting.replicates import bootstrap_weights, replicate_fit
 from misscnf.fitting.settings import Settings
 from misscnf.graph import CausalGraph
 from misscnf.model import StructuralModel, Structure
@@ -36,6 +36,7 @@ from misscnf.queries.arms import Question
 from misscnf.queries.effects import Effect, pointwise, with_intervals
 from misscnf.queries.groups import Where
 from misscnf.queries.interventions import Do, beyond_seen
+from misscnf.queries.units import RowPopulation, Units
 
 __all__ = ["EffectMixin", "Asked", "Cache", "check_count"]
 
@@ -76,6 +77,8 @@ class Cache:
     fit: Asked
     replicates: dict[str, list[Asked]] = field(default_factory=dict)
     """Replicates of the fit, by their number and the table they come from."""
+    rows: tuple[str, RowPopulation] | None = None
+    """The rows that an average was last taken over, and which they are."""
 
 
 class EffectMixin:
@@ -102,6 +105,7 @@ class EffectMixin:
         treated: bool = False,
         event: object = None,
         interval: float | None = None,
+        population: str | None = None,
         data: Table | None = None,
         replicates: int | None = None,
         draws: int = 100_000,
@@ -123,6 +127,9 @@ class EffectMixin:
             interval: A level such as 0.95: adds intervals for the sampling error of the fit. The
                 first one replicates the fit, which takes longer than the fit itself where it has
                 networks; further questions use the same replicates.
+            population: Who is averaged over: "model", units that it draws, or "rows", those of the
+                table, their holes completed by posterior draws. The default is "rows" where the
+                graph has blocks, whose law then hardly matters, and "model" elsewhere.
             data: The table of the fit, where the model was loaded from disk.
             replicates: How many; by default 16 where there are networks, 100 where there are none.
             draws: Units that are averaged.
@@ -132,10 +139,8 @@ class EffectMixin:
         ask = self._question(outcome, [do, versus or {}], where, taken, event, seed)
         check_count("draws", draws, least=2)
         notes = self._warn_beyond(do, versus)
-        effect, *replicated = (
-            ask.contrast(ask.arms(model, *units), do, versus)
-            for model, units in self._each(interval, data, replicates, draws, seed)
-        )
+        asked = self._each(ask, interval, population, data, replicates, draws, seed)
+        effect, *replicated = (ask.effect(model, units, do, versus) for model, units in asked)
         effect = replace(effect, notes=notes + effect.notes)
         return effect if interval is None else with_intervals(effect, replicated, interval)
 
@@ -150,6 +155,7 @@ class EffectMixin:
         where: Where | None = None,
         event: object = None,
         interval: float | None = None,
+        population: str | None = None,
         data: Table | None = None,
         replicates: int | None = None,
         draws: int = 20_000,
@@ -166,6 +172,9 @@ class EffectMixin:
             where: Only units for which this holds without any intervention.
             event: The level whose risk is asked for; a binary outcome's higher one by default.
             interval: A level such as 0.95: adds pointwise bands for the sampling error of the fit.
+            population: Who is averaged over: "model", units that it draws, or "rows", those of the
+                table, their holes completed by posterior draws. As in
+                `effect`.
             data: The table of the fit, where the model was loaded from disk.
             replicates: How many; as in `effect`.
             draws: Units that are averaged.
@@ -184,10 +193,8 @@ class EffectMixin:
         check_count("draws", draws, least=2)
         numbers = all(isinstance(value, int | float | np.number) for value in values)
         self._warn_beyond({along: np.asarray(values)} if numbers else None, versus)
-        answers, *found = (
-            ask.curve(model, *units, doses, versus)
-            for model, units in self._each(interval, data, replicates, draws, seed)
-        )
+        asked = self._each(ask, interval, population, data, replicates, draws, seed)
+        answers, *found = (ask.curve(model, units, doses, versus) for model, units in asked)
         lines = len(answers) // len(doses)
         answers.insert(0, along, [value for value in values for _ in range(lines)])
         if interval is None:
@@ -199,21 +206,47 @@ class EffectMixin:
 
     def _each(
         self,
+        ask: Question,
         interval: float | None,
+        population: str | None,
         data: Table | None,
         replicates: int | None,
         draws: int,
         seed: int,
-    ) -> Iterator[tuple[StructuralModel, tuple[Tensor, Tensor]]]:
-        """Yields the fit, and each replicate where an interval is asked for, with their units.
-
-        These are their noise and their natural values.
-        """
-        others = self._replicates(interval, data, replicates)
+    ) -> Iterator[tuple[StructuralModel, Units]]:
+        """Yields the fit, and each replicate where an interval is asked for, with their units."""
+        population = population or ("rows" if self.graph_.blocks else "model")
+        if population not in ("rows", "model"):
+            raise InputError(f"population is 'rows' or 'model'; got {population!r}.")
+        others, few = self._replicates(interval, data, replicates), self.settings_.replicates
+        if population == "rows":
+            rows = self._rows(data, draws, seed)
+            yield self.model_, rows.units(self.model_, ask.moved)
+            weights = bootstrap_weights(len(others), rows.completed.shape[1], self.seed)
+            rows = rows.first(few.row_completions)
+            for asked, weight in zip(others, weights, strict=True):
+                yield asked.model, rows.units(asked.model, ask.moved, weight)
+            return
         noise = self._noise(draws, seed, "effect")
         for asked in (self._cache.fit, *others):
-            own = noise if asked is self._cache.fit else noise[: self.settings_.replicates.units]
-            yield asked.model, (own, asked.natural(own, seed))
+            own = noise if asked is self._cache.fit else noise[: few.units]
+            yield asked.model, Units(own, asked.natural(own, seed))
+
+    def _rows(self, data: Table | None, draws: int, seed: int) -> RowPopulation:
+        """Returns the rows of the table, completed so often that they are about so many units."""
+        if data is None and self._table is None:
+            raise InputError(
+                "an average over the rows needs the table of the fit, which a saved model leaves "
+                "behind; pass it as data=, or ask for population='model'."
+            )
+        table = self._table_of_fit(data)
+        times = max(2, draws // len(table))
+        key, kept = f"{times} {seed} {table.digest}", self._cache.rows
+        if kept is None or kept[0] != key:
+            effort = self.settings_.integration.completions
+            given = (self.model_, table.values, table.observed, times, effort, seed)
+            kept = self._cache.rows = (key, RowPopulation.of(*given))
+        return kept[1]
 
     def _replicates(
         self, interval: float | None, data: Table | None, count: int | None

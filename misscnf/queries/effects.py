@@ -32,6 +32,7 @@ from misscnf.data.codecs import Column, Levels
 from misscnf.display.notebook import card
 from misscnf.errors import InputError
 from misscnf.queries.interventions import written
+from misscnf.queries.units import Units
 
 __all__ = ["Effect", "Interval", "contrast", "pointwise", "spread_interval", "with_intervals"]
 __all__ += ["written"]
@@ -57,6 +58,7 @@ class Effect:
     mean_versus: float | None
     """E[Y; versus], or the risk of the event."""
     draws: int
+    """Units that were averaged."""
     group: str | None = None
     """Within which group, in words; None for all."""
     interval: Interval | None = None
@@ -83,6 +85,8 @@ class Effect:
     """For the sampling error of the fit."""
     notes: tuple[str, ...] = ()
     """What to know before believing it, such as a value outside of what was seen."""
+    population: str = "model"
+    """Who was averaged over: units that the model draws, or the "rows" of the table."""
     probabilities: pd.DataFrame | None = field(default=None, compare=False)
     """level, do, versus, difference, standard_error (lower, upper): for an outcome with levels."""
 
@@ -144,12 +148,14 @@ def contrast(
     event: object = None,
     notes: tuple[str, ...] = (),
     group: str | None = None,
+    units: Units | None = None,
 ) -> Effect:
-    """Compares an outcome, (n,) in the model's values, in two arms that share their noise.
+    """Compares an outcome, (n,) in the model's values, of units in two arms.
 
     The risk of the event is compared where the outcome has levels, a binary column's higher one by
-    default. Notes and the group are passed on to the answer.
+    default. Notes and the group are passed on to the answer. Units are by default all alike.
     """
+    units = units or Units.alike(len(arms[0]))
     common: dict[str, Any] = {
         "outcome": column.name,
         "do": dict(do),
@@ -157,6 +163,7 @@ def contrast(
         "draws": len(arms[0]),
         "notes": notes,
         "group": group,
+        "population": "model" if units.draw is None else "rows",
     }
     if not isinstance(column, Levels):
         if event is not None:
@@ -164,15 +171,16 @@ def contrast(
                 f"{column.name!r} has no levels, and event={event!r} asks for one; leave it out "
                 f"to compare means."
             )
-        return Effect(**common, **_means((column.decode(arms[0]), column.decode(arms[1]))))
-    common["probabilities"] = _probabilities(column.levels, arms)
+        return Effect(**common, **_means((column.decode(arms[0]), column.decode(arms[1])), units))
+    common["probabilities"] = _probabilities(column.levels, arms, units)
     if event is not None or column.kind == "binary":
         code = len(column.levels) - 1 if event is None else _code(column, event)
-        return Effect(**common, event=column.levels[code], **_risks(_indicated(arms, code)))
+        risks = _risks(_indicated(arms, code), units)
+        return Effect(**common, event=column.levels[code], **risks)
     if column.kind == "ordinal" and not any(isinstance(level, str) for level in column.levels):
         numbers = np.array(column.levels, dtype=np.float64)
         first, second = (numbers[np.rint(arm).astype(np.int64)] for arm in arms)
-        return Effect(**common, **_means((first, second)))
+        return Effect(**common, **_means((first, second), units))
     nothing: dict[str, Any] = dict.fromkeys(("estimate", "standard_error", "mean", "mean_versus"))
     return Effect(**common, **nothing, measure="probabilities")
 
@@ -220,20 +228,19 @@ def _code(column: Levels, event: object) -> int:
     return int(code)
 
 
-def _means(arms: Arms) -> dict[str, Any]:
-    difference = arms[0] - arms[1]
+def _means(arms: Arms, units: Units) -> dict[str, Any]:
     return {
-        "estimate": float(difference.mean()),
-        "standard_error": float(difference.std(ddof=1) / math.sqrt(len(difference))),
-        "mean": float(arms[0].mean()),
-        "mean_versus": float(arms[1].mean()),
+        "estimate": units.mean(arms[0] - arms[1]),
+        "standard_error": math.sqrt(float(units.covariance([arms[0] - arms[1]])[0, 0])),
+        "mean": units.mean(arms[0]),
+        "mean_versus": units.mean(arms[1]),
     }
 
 
-def _risks(arms: Arms) -> dict[str, Any]:
-    found = {**_means(arms), "measure": "risk difference"}
+def _risks(arms: Arms, units: Units) -> dict[str, Any]:
+    found = {**_means(arms, units), "measure": "risk difference"}
     p, q = found["mean"], found["mean_versus"]
-    covariance = np.cov(np.stack(arms)) / len(arms[0])
+    covariance = units.covariance(arms)
     if q > 0:
         found["risk_ratio"] = p / q
         found["risk_ratio_error"] = _error((1 / q, -p / q**2), covariance)
@@ -249,8 +256,8 @@ def _error(slopes: tuple[float, float], covariance: np.ndarray) -> float:
     return math.sqrt(max(float(gradient @ covariance @ gradient), 0.0))
 
 
-def _probabilities(levels: Sequence[Label], arms: Arms) -> pd.DataFrame:
-    found = pd.DataFrame([_means(_indicated(arms, code)) for code in range(len(levels))])
+def _probabilities(levels: Sequence[Label], arms: Arms, units: Units) -> pd.DataFrame:
+    found = pd.DataFrame([_means(_indicated(arms, code), units) for code in range(len(levels))])
     found = found[["mean", "mean_versus", "estimate", "standard_error"]]
     found.columns = pd.Index(["do", "versus", "difference", "standard_error"])
     found.insert(0, "level", list(levels))

@@ -56,6 +56,7 @@ def read_policies(
     shape = (shape,) if isinstance(shape, int) else shape
     policies: dict[int, Policy] = {}
     for name, value in (do or {}).items():
+        graph.refuse_intervention(name)
         reader = _Reader(graph, schema, graph.index(name))
         if isinstance(value, str) and not _is_level(value, reader.column):
             value = _parsed(value, reader.column)

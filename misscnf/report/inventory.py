@@ -81,6 +81,8 @@ def recipe(model: MissCNF, effect: tuple[str, str] | None, page: ReportSettings)
     usual = flatten(ReportSettings())
     changed = {name: value for name, value in flatten(page).items() if value != usual[name]}
     asked = {column.name: column.shown_kind for column in model.schema_.columns}
+    blocks = model.graph_.blocks
+    apart = f"\n    blocks={json.dumps(blocks, ensure_ascii=False)}," if blocks else ""
     question = "" if effect is None else f", effect={effect!r}"
     question += f", settings={changed!r}" if changed else ""
     return f"""\
@@ -89,7 +91,9 @@ from misscnf import MissCNF
 from misscnf.report import write_report
 
 df = pd.read_csv("your-table.csv")
-graph = {json.dumps(model.graph_.to_dict(), ensure_ascii=False)}
+graph = {json.dumps(model.graph_.arranged(()).to_dict(), ensure_ascii=False)}
 kinds = {json.dumps(asked, ensure_ascii=False)}
-model = MissCNF(graph, preset={model.settings_.preset!r}, kinds=kinds, seed={model.seed}).fit(df)
+model = MissCNF(
+    graph, preset={model.settings_.preset!r}, kinds=kinds, seed={model.seed},{apart}
+).fit(df)
 write_report(model, df, "report.html"{question})"""

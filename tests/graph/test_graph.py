@@ -81,7 +81,7 @@ FORMATS = {
     "plain, one per line": lambda: "age -> dose\r\nrecovery <- age # c\r\ndose -> recovery",
     "plain, by commas": lambda: "age -> dose, age -> recovery,\ndose -> recovery,",
     "plain, chained": lambda: 'age → dose → recovery ← "age"',
-    "plain, grouped": lambda: "{age, dose} -> recovery\nage -> dose",
+    "plain, listed": lambda: "age, dose -> recovery\nage -> dose",
 }
 
 
@@ -175,8 +175,8 @@ REFUSED = {
     "circle": ("dag { a @-> b }", "'a @-> b' on line 1"),
     "two words": ("a -> b\nblood pressure -> b", "line 2 of the graph cannot be read: 'blood pre"),
     "dangling arrow": ("a ->\nb -> c", "line 1 of the graph cannot be read: 'a ->'"),
-    "ambiguous comma": ("a, b -> c", "write {a b} -> c or a; b -> c"),
-    "ambiguous comma, over lines": ("x -> a\na,\nb -> c", "line 2"),
+    "ambiguous comma": ("a, b -> c, d -> e", "write a line for each"),
+    "ambiguous comma, over lines": ("x -> a\na,\nb -> c, c -> d", "line 2"),
     "hash in a name": ("a#1 -> b", "unexpected '#'"),
     "open quote": ('"a -> b', "unexpected '\"'"),
     "long line": ("a -> b " * 40, "…' (unexpected 'a')"),

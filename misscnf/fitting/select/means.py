@@ -4,8 +4,9 @@ r"""Line, curve or network? Who asks, who is tried, and who wins.
    for them.
 2. The others try a curve, which is solved for (`curves`). One that beats the line clearly is
    chosen, unless a network beats it.
-3. Networks are trained for what is left: blocks that cannot have a curve, such as discrete ones,
-   blocks that are bent in a way that a curve does not see, and those whose curve wins narrowly.
+3. Networks are trained for what is left: blocks that cannot have a curve, being discrete or hardly
+   ever shown with all parents, blocks that are clearly bent and whose curve does not win, and
+   those whose curve wins narrowly.
    Two that try have twice the luck: where only one of them beats the line, it has to do so more
    clearly, if the rows are so many that the other could have seen what it sees.
 
@@ -22,7 +23,7 @@ from typing import Any
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.select.crossfit import Folds, RichSet, cross_fit
-from misscnf.fitting.select.curves import CurveTrial
+from misscnf.fitting.select.curves import CurveTrial, Family
 from misscnf.fitting.select.forms import Form, build_model
 from misscnf.fitting.select.given import Given
 from misscnf.fitting.select.nonlinearity import nonlinearity_p_values
@@ -83,13 +84,14 @@ def choose_means(line: StructuralModel, given: Given, *, networks: bool = True) 
         p_values = nonlinearity_p_values(line, completions, *about)
     asking = [block for block, p in p_values.items() if p < selection.curve_p_value]
     with stage("trying curves"):
-        trials = _curve_trials(line, given, asking)
+        tried = _try_curves(line, given, asking)
+    trials = {block: trial for block, trial in tried.items() if trial is not None}
     ratios = {block: trial.over_line.ratio for block, trial in trials.items()}
     clear = {b for b, trial in trials.items() if ratios[b] >= trial.alone}
     narrow = {b for b in trials if ratios[b] >= selection.z} - clear
     if not networks:
         return Means(None, {b: trials[b].mechanism() for b in sorted(clear | narrow)})
-    loud = {b for b in asking if p_values[b] < selection.network_p_value}
+    loud = {b for b in asking if b not in tried or p_values[b] < selection.network_p_value}
     with stage("trying networks"):
         compared = _compare_networks(line, completions, frozenset(loud | narrow) - clear, given)
         winning = clear | (narrow & compared.chosen)
@@ -110,15 +112,17 @@ def _growing(line: StructuralModel, given: Given, growth: Growth) -> list[int]:
     return [b for b in blocks if given.structure.parents_of(b) and growth in line.block(b).growths]
 
 
-def _curve_trials(line: StructuralModel, given: Given, asking: list[int]) -> dict[int, CurveTrial]:
-    """Tries curves where they are wanted."""
+def _try_curves(
+    line: StructuralModel, given: Given, asking: list[int]
+) -> dict[int, CurveTrial | None]:
+    """Tries curves where rows show families whole; None where it should not be one."""
     if not given.selection.curves or given.settings.shape.kind != "gaussian":
         return {}
     found, wanted = {}, sorted(set(asking) & set(_growing(line, given, "curve")))
     for number, block in enumerate(wanted):
-        trial = CurveTrial.of(line.block(block), given, block)
-        if trial is not None:
-            found[block] = trial
+        family = Family.of(given.structure, given.rows, block)
+        if family.speaks(given.selection):
+            found[block] = CurveTrial.of(line.block(block), family, given, block)
         if given.watch is not None:
             given.watch(number + 1, len(wanted))
     return found
