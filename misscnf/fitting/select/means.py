@@ -11,7 +11,8 @@ r"""Line, curve or network? Who asks, who is tried, and who wins.
    clearly, if the rows are so many that the other could have seen what it sees.
 
 Networks are compared on completions by the line, which favour the line a little where much is
-hidden; completions by a network would favour that network, and cost a fit.
+hidden; completions by a network would favour that network, and cost a fit. Curves that were chosen
+weigh these completions.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from misscnf.fitting.completions import Completions
 from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.select.crossfit import Folds, RichSet, cross_fit
 from misscnf.fitting.select.curves import CurveTrial, Family
-from misscnf.fitting.select.forms import Form, build_model
+from misscnf.fitting.select.forms import Form, build_model, with_mechanisms
 from misscnf.fitting.select.given import Given
 from misscnf.fitting.select.nonlinearity import nonlinearity_p_values
+from misscnf.fitting.select.scores import blankets
 from misscnf.fitting.solve.simplified_newton import maximise_lines
 from misscnf.mechanisms import Growth, Mechanism
 from misscnf.model import StructuralModel, Structure
@@ -93,7 +95,11 @@ def choose_means(line: StructuralModel, given: Given, *, networks: bool = True) 
         return Means(None, {b: trials[b].mechanism() for b in sorted(clear | narrow)})
     loud = {b for b in asking if b not in tried or p_values[b] < selection.network_p_value}
     with stage("trying networks"):
-        compared = _compare_networks(line, completions, frozenset(loud | narrow) - clear, given)
+        candidates, curves = (
+            frozenset(loud | narrow) - clear,
+            {b: trials[b].mechanism() for b in clear},
+        )
+        compared = _compare_networks(line, completions, candidates, curves, given)
         winning = clear | (narrow & compared.chosen)
         beaten = {b for b in winning if trials[b].loses_to_network()}
     alone = {b for b in compared.chosen - winning if compared.clearly(b, trials.get(b))}
@@ -144,21 +150,36 @@ class _Compared:
 
 
 def _compare_networks(
-    line: StructuralModel, completions: Completions, candidates: frozenset[int], given: Given
+    line: StructuralModel,
+    completions: Completions,
+    candidates: frozenset[int],
+    curves: Mapping[int, Mechanism],
+    given: Given,
 ) -> _Compared:
-    """Trains networks of some blocks and judges them beside their lines."""
+    """Trains networks of some blocks and judges them beside their lines.
+
+    Where a neighbour has a curve already, that curve stands beside both: through its line, a bend
+    that is seen by way of the neighbour would not be seen.
+    """
     if not candidates:
         return _Compared()
+    around = set[int]().union(*(blankets(line)[b] for b in candidates))
+    beside = {b: curve for b, curve in curves.items() if b in around}
     selection, settings = given.selection, given.settings
     folds = Folds.of(len(completions), selection, given.seed)
     lines = maximise_lines(line, completions, folds.weights(), settings)
     rich = replace(settings.shape, hidden=selection.hidden)
-    shapes = [Form(mean=b in candidates).shape(rich) for b in range(len(line.blocks))]
+    lines = [with_mechanisms(its, beside) for its in lines]
+    shapes = [
+        Form(b in candidates, curve=beside[b].curve_size if b in beside else None).shape(rich)
+        for b in range(len(line.blocks))
+    ]
     starts = [
         build_model(given.structure, shapes, its, given.seed + fold)
         for fold, its in enumerate(lines)
     ]
-    crossed = cross_fit(completions, folds, starts, lines, candidates, given, selection.steps)
+    about = (candidates, given, selection.steps, frozenset(beside))
+    crossed = cross_fit(completions, folds, starts, lines, *about)
     chosen = crossed.choose(selection.z)
     best = RichSet(crossed, chosen)
     return _Compared(
