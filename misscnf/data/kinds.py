@@ -54,13 +54,10 @@ from misscnf.data.cells import (
     row_label,
 )
 from misscnf.data.codecs import CODECS, Column, Continuous, Count, Levels, refuse_constant
-from misscnf.data.column_names import locate_columns
-from misscnf.data.files import read_table
 from misscnf.data.scales import Link, Unit
 from misscnf.errors import InputError
 
-__all__ = ["Kinds", "KindRules", "Request", "REQUESTS", "read_requests", "Note", "choose_column"]
-__all__ += ["choose_columns", "table_of_kinds", "describe"]
+__all__ = ["Kinds", "KindRules", "Request", "REQUESTS", "read_requests", "Note", "choose_columns"]
 
 logger = logging.getLogger("misscnf")
 
@@ -252,36 +249,6 @@ class Note:
 Choice = tuple[Column, Note]
 
 
-def describe(
-    source: pd.DataFrame | str | os.PathLike[str],
-    kinds: Kinds = None,
-    nodes: Sequence[str] | None = None,
-    rules: KindRules | None = None,
-) -> pd.DataFrame:
-    """Returns the table of kinds of a table, before anything is fitted.
-
-    Arguments:
-        source: A DataFrame, or the path of a .csv, .tsv or .parquet file.
-        kinds: Kinds that are asked for.
-        nodes: Some of the columns; all by default.
-        rules: How kinds are inferred.
-    """
-    frame = read_table(source)
-    names = [str(name) for name in frame.columns] if nodes is None else list(nodes)
-    places = locate_columns(frame, names, require_all=True)
-    cells = [frame.iloc[:, places[name]] for name in names]
-    return table_of_kinds(*choose_columns(cells, names, kinds, list(frame.columns), rules))
-
-
-def table_of_kinds(columns: Sequence[Column], notes: Sequence[Note]) -> pd.DataFrame:
-    """Returns one row a column: its kind, its levels, its holes, why, and what else is offered."""
-    rows = [
-        (column.name, column.shown_kind, column.shown_levels, note.holes, note.why, note.offer)
-        for column, note in zip(columns, notes, strict=True)
-    ]
-    return pd.DataFrame(rows, columns=["column", "kind", "levels", "holes", "why", "offer"])
-
-
 def choose_columns(
     cells: Sequence[pd.Series],
     nodes: Sequence[str],
@@ -292,15 +259,13 @@ def choose_columns(
     """Learns the codec of each column, and a note about it."""
     requests = read_requests(kinds, nodes, columns)
     pairs = [
-        choose_column(column, node, requests.get(node), rules or KindRules())
+        _choose(column, node, requests.get(node), rules or KindRules())
         for column, node in zip(cells, nodes, strict=True)
     ]
     return tuple(column for column, _ in pairs), tuple(note for _, note in pairs)
 
 
-def choose_column(
-    cells: pd.Series, name: str, request: Request | None, rules: KindRules
-) -> Choice:
+def _choose(cells: pd.Series, name: str, request: Request | None, rules: KindRules) -> Choice:
     """Learns the codec of one column, of the kind that is asked for or inferred."""
     refuse_dates(cells, name)
     if not cells.notna().any():

@@ -10,7 +10,7 @@ the last term for continuous columns only. A hole is False in `observed` and a f
 enters. The original cells are kept, because decoding an encoded number may change its last bit.
 """
 
-__all__ = ["IncompleteTable", "Schema", "Table", "read_table"]
+__all__ = ["IncompleteTable", "Schema", "Table", "read_table", "describe"]
 
 import hashlib
 import json
@@ -21,6 +21,7 @@ import reprlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from misscnf.data.column_names import locate_columns
 from misscnf.data.domains import Domain
 from misscnf.data.dtypes import OBJECT
 from misscnf.data.files import read_table
-from misscnf.data.kinds import KindRules, Kinds, Note, choose_columns, table_of_kinds
+from misscnf.data.kinds import KindRules, Kinds, Note, choose_columns
 from misscnf.errors import InputError
 
 logger = logging.getLogger("misscnf")
@@ -65,7 +66,11 @@ class Schema:
 
     def describe(self) -> pd.DataFrame:
         """The table of kinds: one row a column, with its kind, its levels, its holes and why."""
-        return table_of_kinds(self.columns, self.notes or [Note()] * len(self.columns))
+        rows = [
+            (column.name, column.shown_kind, column.shown_levels, note.holes, note.why, note.offer)
+            for column, note in zip(self.columns, self.notes or repeat(Note()), strict=False)
+        ]
+        return pd.DataFrame(rows, columns=["column", "kind", "levels", "holes", "why", "offer"])
 
     def encode(self, raw: np.ndarray) -> np.ndarray:
         """From numbers in the user's units (codes, for levels) to the model's values (..., d)."""
@@ -338,6 +343,25 @@ class IncompleteTable:
 
 Table = pd.DataFrame | str | os.PathLike[str] | IncompleteTable
 """A DataFrame, the path of a CSV or Parquet file, or a table that was read before."""
+
+
+def describe(
+    source: pd.DataFrame | str | os.PathLike[str],
+    kinds: Kinds = None,
+    nodes: Sequence[str] | None = None,
+    rules: KindRules | None = None,
+) -> pd.DataFrame:
+    """Returns the table of kinds of a table, before anything is fitted.
+
+    Arguments:
+        source: A DataFrame, or the path of a .csv, .tsv or .parquet file.
+        kinds: Kinds that are asked for.
+        nodes: Some of the columns; all by default.
+        rules: How kinds are inferred.
+    """
+    frame = read_table(source)
+    names = list(map(str, frame.columns)) if nodes is None else nodes
+    return IncompleteTable.read(frame, names, kinds=kinds, rules=rules).schema.describe()
 
 
 def _to_numpy(values: Tensor) -> np.ndarray:

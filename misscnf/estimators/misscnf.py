@@ -25,6 +25,7 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -37,7 +38,7 @@ from misscnf.data.kinds import Kinds
 from misscnf.data.rows import MemoryRows, RowSource, SelectedRows
 from misscnf.data.table import IncompleteTable, Schema, Table, read_table
 from misscnf.display.notebook import card
-from misscnf.display.progress import FitProgress
+from misscnf.display.progress import ProgressBar
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError, ModelFileError
 from misscnf.fitting.fit import fit_model
@@ -186,7 +187,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         table = table.in_order(graph.nodes)
         self._check_families(graph, table, settings)
         train, held_out, shift = self._split(table, validation)
-        with FitProgress(show=self.progress, shift=shift) as watch:
+        with ProgressBar("fitting", show=self.progress) as bar:
             fitted = fit_model(
                 Structure.of(graph, table.schema.domains),
                 train,
@@ -195,7 +196,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
                 seed=self.seed,
                 device=device,
                 checkpoint=checkpoint,
-                watch=watch,
+                watch=partial(_show_epoch, bar, shift),
             )
         self.graph_, self.schema_, self.settings_ = graph, table.schema, settings
         self.kinds_ = table.schema.describe()
@@ -395,6 +396,20 @@ def _facts(model: MissCNF) -> dict[str, object]:
         more, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]
         facts["elpd difference from lines"] = f"{more:.4f} ± {error:.4f} nats a row"
     return facts
+
+
+def _show_epoch(
+    bar: ProgressBar, shift: tuple[float, float], record: EpochRecord, epochs: int
+) -> None:
+    """Shows an epoch of a fit; the shift brings log-densities into the user's units."""
+    names = ("train", record.train), ("held out", record.validation)
+    found = [
+        f"{words} {log_density + nats:.4f}"
+        for (words, log_density), nats in zip(names, shift, strict=True)
+        if log_density is not None
+    ]
+    note = f"log-density a row: {', '.join(found)}" if found else ""
+    bar(record.epoch, epochs, note, record.stage or "fitting")
 
 
 def _device(name: str) -> torch.device:

@@ -144,7 +144,7 @@ class Mechanism(nn.Module, ABC):
 
         Unbounded laws are cut where the mass beyond falls below `tail`.
         """
-        raise NotImplementedError(f"{type(self).__name__} is continuous: its values are not few")
+        raise TypeError(f"{type(self).__name__} is continuous: its values are not few")
 
     def spec(self) -> dict[str, Any]:
         """Returns the JSON-friendly arguments that build this mechanism anew.

@@ -199,6 +199,7 @@ def test_a_row_is_judged_by_the_fold_that_left_it_out(many):
     assert torch.equal(one[folds.fold != 0], two[folds.fold != 0])
 
 
+@pytest.mark.slow
 def test_a_higher_bar_keeps_fewer_nodes(crossed):
     assert crossed.choose(-math.inf) == crossed.candidates
     assert crossed.choose(math.inf) == frozenset()

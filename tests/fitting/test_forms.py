@@ -136,6 +136,7 @@ def test_asking_about_noise_leaves_the_fit_as_it_is():
         assert torch.equal(tensor, before[name])
 
 
+@pytest.mark.slow
 def test_rich_noise_predicts_better_and_survives_a_save(model, tmp_path):
     new = table(seed=1)
     gaussian = MissCNF(GRAPH, kinds="continuous", preset="linear", progress=False).fit(table())
@@ -156,6 +157,7 @@ def test_rich_noise_has_intervals(model):
     assert effect.estimate == pytest.approx(1.0, abs=0.3)
 
 
+@pytest.mark.slow
 def test_epochs_of_both_trainings_are_counted_on(model):
     epochs = model.history_.epoch.tolist()
     assert epochs == sorted(set(epochs))
