@@ -42,13 +42,18 @@ class Solving:
     least_information: float = 1e-3
     """Of the largest eigenvalue of the information: a flatter direction is not stretched more."""
     completions: int = 32
-    """Completions of a row for Monte-Carlo maximum likelihood."""
-    most_completed: int = 2_000_000
-    """Completed rows in all; two of a row at least, if it hides anything."""
+    """Completions of a row in a round of Monte-Carlo maximum likelihood."""
+    fine_completions: int = 96
+    """The same near the maximum, in all last rounds together: their noise is a hundredth of the
+    error of the estimate."""
+    most_cells: int = 8_000_000
+    """Completed cells in a round, which bounds its memory; two completions of a row at least, if
+    it hides anything."""
     most_rounds: int = 10
     """Rounds of completing and maximising; what has not come to rest by then is not identified."""
     shared_rounds: int = 3
-    """Last rounds, which share the noise of their completions."""
+    """At most so many last rounds, where one cannot hold all fine completions; they share the
+    noise."""
     most_noise: float = 8.0
     """A round that gains less than so many times the expected noise may have gained nothing."""
     newton_steps: int = 10
