@@ -10,13 +10,15 @@ show has the likelihood of `inference.likelihood`, and by Fisher's identity its 
 is exact wherever the integrals are: sums over discrete nodes, closed forms, quadrature. The search
 follows it with all rows at once. It starts from each block's own fit to the rows that show a
 family whole, which on a complete table is already the maximum, and moves in coordinates in which
-the information of the table at that start (`sandwich`) is one.
+the information of the table at that start (`sandwich`) is one. A family that every row shows whole
+has nothing to do with the others: its own fit stays, and the search does not see it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -57,6 +59,9 @@ def fit_linear(
     model = structure.build(Shape(hidden=())).double()
     if all(form is not None for form in model.linear_forms()):
         return fit_linear_gaussian(structure, rows, settings.solving)
+    apart = _whole_blocks(structure, rows)
+    if apart:
+        return _fit_apart(structure, apart, rows, settings, start)
     for block in range(len(structure.blocks)):
         if start is None:
             _fit_block(model, structure, block, rows, settings.solving)
@@ -70,6 +75,53 @@ def fit_linear(
         whitening=_whitening(model, rows, settings),
     )
     return LinearFit(model, found.value, found.iterations, found.converged)
+
+
+def _whole_blocks(structure: Structure, rows: RowSource) -> list[int]:
+    """Returns the blocks with parents whose families every row shows whole."""
+    shown = torch.ones(rows.columns, dtype=torch.bool)
+    for batch in rows.batches():
+        shown &= batch.observed.all(0)
+    families = structure.graph.families
+    return [
+        block
+        for block, nodes in enumerate(structure.blocks)
+        if all(len(families[i]) > 1 and bool(shown[list(families[i])].all()) for i in nodes)
+    ]
+
+
+def _fit_apart(
+    structure: Structure,
+    apart: list[int],
+    rows: RowSource,
+    settings: Settings,
+    start: StructuralModel | None,
+) -> LinearFit:
+    """Fits some blocks by themselves, and the others in a graph where these have no parents."""
+    graph, alone = structure.graph, {i for block in apart for i in structure.blocks[block]}
+    parents = tuple(() if i in alone else of for i, of in enumerate(graph.parents))
+    rest = Structure.of(replace(graph, parents=parents), structure.domains, structure.keys)
+    begun = None
+    if start is not None:
+        roots, blocks = rest.build(Shape(hidden=())).double(), range(len(rest.blocks))
+        for block in apart:
+            _fit_block(roots, rest, block, rows, settings.solving)
+        begun = rest.model([(roots if b in apart else start).block(b) for b in blocks])
+    found = fit_linear(rest, rows, settings, begun)
+    model = structure.build(Shape(hidden=())).double()
+    for block in apart:
+        _fit_block(model, structure, block, rows, settings.solving)
+    for block in set(range(len(structure.blocks))).difference(apart):
+        model.block(block).start_from(found.model.block(block))
+    gained = 0.0
+    with torch.no_grad():
+        for batch in rows.batches():
+            for node in alone:
+                every = torch.arange(len(batch.values))
+                for sign, its in ((1.0, model), (-1.0, found.model)):
+                    own, of = its.family_of(batch.values, node, every)
+                    gained += sign * float(its.mechanism(node).log_prob(own, of).sum())
+    return replace(found, model=model, log_prob=found.log_prob + gained / len(rows))
 
 
 def _fit_block(
