@@ -35,10 +35,12 @@ format: setup
 
 # Each benchmark prints its figures as one JSON object last, and exits 1 where a bar is missed.
 bench: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt pgmpy causallib
 	$(BIN)/python benchmarks/step_cost.py
 	$(BIN)/python benchmarks/chain_scaling.py
 	$(BIN)/python benchmarks/pattern_count.py
 	$(BIN)/python benchmarks/many_rows.py
+	$(BIN)/python benchmarks/wide.py
 	$(BIN)/python benchmarks/nhefs.py
 	$(BIN)/python benchmarks/check_speed.py
 	$(BIN)/python benchmarks/check_calibration.py

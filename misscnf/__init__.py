@@ -15,9 +15,9 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from misscnf.data.kinds import describe as describe_kinds
     from misscnf.data.nhefs import load_nhefs, nhefs_graph
     from misscnf.data.table import IncompleteTable
+    from misscnf.data.table import describe as describe_kinds
     from misscnf.errors import InputError, ModelFileError
     from misscnf.estimators.imputer import MissCNFImputer
     from misscnf.estimators.misscnf import MissCNF
@@ -58,7 +58,7 @@ _HOMES = {
     "MissCNF": "misscnf.estimators.misscnf:MissCNF",
     "MissCNFImputer": "misscnf.estimators.imputer:MissCNFImputer",
     "check": "misscnf.identification:check",
-    "describe_kinds": "misscnf.data.kinds:describe",
+    "describe_kinds": "misscnf.data.table:describe",
     "pool": "misscnf.queries.pooling:pool",
     "write_report": "misscnf.report:write_report",
     "CausalGraph": "misscnf.graph:CausalGraph",

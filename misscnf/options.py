@@ -34,15 +34,10 @@ _WORDS = {
 
 
 def change(settings: T, changes: Mapping[str, object]) -> T:
-    """Returns a copy with some values changed.
+    """Returns a copy with some values changed, or refuses a name or a value with an `InputError`.
 
-    Arguments:
-        settings: A dataclass, whose fields may be dataclasses in turn.
-        changes: Names and new values. A group takes a mapping of its own names, or an instance.
-
-    Raises:
-        InputError: If there is no such name, several groups have it, it is given twice, or its
-            value is not of the type of its field.
+    A field may be a group, a dataclass in turn: it takes a mapping of its own names, or an
+    instance.
     """
     names = dict(_walk(settings))
     given: dict[str, object] = {}
@@ -51,6 +46,8 @@ def change(settings: T, changes: Mapping[str, object]) -> T:
         for other in given:
             if full == other or full.startswith(f"{other}.") or other.startswith(f"{full}."):
                 raise InputError(f"the setting {full!r} is given twice; give it once.")
+        if dataclasses.is_dataclass(group := names[full]):
+            _check_group(full, group, value, names)
         given[full] = value
     return _changed(settings, given, "")
 
@@ -65,18 +62,36 @@ def to_dict(settings: object) -> dict[str, Any]:
     return {field: _plain(getattr(settings, field)) for field in _hints(type(settings))}
 
 
-def from_dict(cls: type[T], data: Mapping[str, object]) -> T:
+def from_dict(cls: type[T], data: Mapping[str, object], prefix: str = "") -> T:
     """Returns what `to_dict` was given; a field that is not there has its default.
 
-    Arguments:
-        cls: The dataclass.
-        data: Nested dictionaries, such as JSON reads them.
-
-    Raises:
-        InputError: If a name is not a field, a field without default is not there, or a value is
-            not of its type.
+    What does not fit is refused with an `InputError`, by its name after the prefix.
     """
-    return _from_dict(cls, data, "")
+    hints = _hints(cls)
+    unknown = [name for name in data if name not in hints]
+    if unknown:
+        raise InputError(_no_such(f"{prefix}{unknown[0]}", [f"{prefix}{name}" for name in hints]))
+    values = {name: _coerce(data[name], hints[name], f"{prefix}{name}") for name in data}
+    try:
+        return cls(**values)
+    except TypeError as problem:
+        raise InputError(
+            f"these are not all settings of {cls.__name__} ({problem}); expected "
+            f"{', '.join(hints)}."
+        ) from problem
+
+
+def _check_group(name: str, group: object, value: object, names: Mapping[str, object]) -> None:
+    """Refuses a single value for a whole group, with the settings of that name elsewhere."""
+    if isinstance(value, Mapping | type(group)):
+        return
+    values = [full for full, other in names.items() if not dataclasses.is_dataclass(other)]
+    inside = next(full for full in values if full.startswith(f"{name}."))
+    meant = next((full for full in values if full.endswith(f".{name}")), inside)
+    raise InputError(
+        f"the setting {name!r} is a group, {_expected(type(group))}; got {value!r} "
+        f"(did you mean {meant!r}?)."
+    )
 
 
 def _changed(settings: T, given: Mapping[str, object], prefix: str) -> T:
@@ -94,21 +109,6 @@ def _changed(settings: T, given: Mapping[str, object], prefix: str) -> T:
         elif within:
             new[field] = _changed(value, within, f"{name}.")
     return dataclasses.replace(settings, **new) if new else settings  # type: ignore[type-var]
-
-
-def _from_dict(cls: type[T], data: Mapping[str, object], prefix: str) -> T:
-    hints = _hints(cls)
-    unknown = [name for name in data if name not in hints]
-    if unknown:
-        raise InputError(_no_such(f"{prefix}{unknown[0]}", [f"{prefix}{name}" for name in hints]))
-    values = {name: _coerce(data[name], hints[name], f"{prefix}{name}") for name in data}
-    try:
-        return cls(**values)
-    except TypeError as problem:
-        raise InputError(
-            f"these are not all settings of {cls.__name__} ({problem}); expected "
-            f"{', '.join(hints)}."
-        ) from problem
 
 
 def _hints(cls: Any) -> dict[str, Any]:  # noqa: ANN401 - a class of fields
@@ -175,7 +175,7 @@ def _fit(value: Any, hint: Any, prefix: str = "") -> object:  # noqa: ANN401 - a
     if origin is tuple:
         return _fit_tuple(value, parts)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
-        return _from_dict(hint, value, prefix)
+        return from_dict(hint, value, prefix)
     if hint in (int, float):
         kind = numbers.Integral if hint is int else numbers.Real
         fits = isinstance(value, kind) and not isinstance(value, bool)

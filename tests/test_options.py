@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from misscnf import Settings
 from misscnf.errors import InputError
 from misscnf.options import change, flatten, from_dict, to_dict
 
@@ -108,6 +109,13 @@ def test_a_wrong_type_is_refused_with_what_was_expected(name, value, expected):
         change(Options(), {name: value})
     assert expected in str(refused.value)
     assert repr(value) in str(refused.value)
+
+
+def test_one_value_for_a_group_is_refused_with_the_setting_that_may_be_meant():
+    with pytest.raises(InputError, match=r"'curves' is a group.*mean 'selection\.curves'\?"):
+        change(Settings(), {"curves": False})  # as 0.1.0 had it
+    with pytest.raises(InputError, match=r"'training' is a group.*mean 'training\.epochs'\?"):
+        change(Settings(), {"training": 3})
 
 
 def test_what_a_class_refuses_is_refused():

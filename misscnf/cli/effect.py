@@ -6,7 +6,6 @@ value; all of them share their noise.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,9 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from misscnf.cli.arguments import Arm
-    from misscnf.queries.effects import Effect
 
-__all__ = ["effect", "effect_to_dict"]
+__all__ = ["effect"]
 
 
 @in_a_sentence
@@ -93,7 +91,8 @@ def effect(
     with inputs.naming(blamed):
         if name is None:
             answer = fitted.effect(on, arm, treated=treated, **given)
-            shown = effect_to_dict(answer) if json else str(answer)
+            lower, upper = answer.interval or (None, None)
+            shown = {**vars(answer), "lower": lower, "upper": upper} if json else str(answer)
         else:
             curve = fitted.curve(on, name, grid, do=arm, **given)
             lines = {"outcome": on, "along": name, "curve": curve.to_dict(orient="records")}
@@ -102,13 +101,6 @@ def effect(
         outputs.print_json(shown)
     else:
         typer.echo(shown)
-
-
-def effect_to_dict(effect: Effect) -> dict[str, Any]:
-    """Returns an effect as plain values, its interval as `lower` and `upper`."""
-    found = {field.name: getattr(effect, field.name) for field in dataclasses.fields(effect)}
-    lower, upper = effect.interval or (None, None)
-    return {**found, "lower": lower, "upper": upper}
 
 
 def _curve(on: str, name: str, against: Arm, curve: pd.DataFrame) -> str:

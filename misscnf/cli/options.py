@@ -22,14 +22,7 @@ __all__ = [
 
 
 def option(name: str, what: str, metavar: str | None = None, **rest: Any) -> Any:  # noqa: ANN401 - typer's
-    """Returns an option with a name for its value.
-
-    Arguments:
-        name: The option, such as "--out".
-        what: What it does.
-        metavar: The name of its value; the option's own in capitals by default.
-        rest: What else typer takes.
-    """
+    """Returns an option; its value is called by its own name in capitals, unless it has one."""
     shown = metavar or name.removeprefix("--").upper()
     return typer.Option(name, metavar=shown, help=what, **rest)
 

@@ -107,8 +107,10 @@ def write_tables(frames: Mapping[str, pd.DataFrame], *, json: bool = False) -> N
     for out, frame in frames.items():
         say(f"wrote {len(frame)} rows to {out}")
     if json:
-        shapes = ((out, len(frame), list(frame.columns)) for out, frame in frames.items())
-        written = [dict(zip(("file", "rows", "columns"), shape, strict=True)) for shape in shapes]
+        written = [
+            {"file": out, "rows": len(frame), "columns": list(frame.columns)}
+            for out, frame in frames.items()
+        ]
         print_json({"written": written})
 
 

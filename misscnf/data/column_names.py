@@ -52,10 +52,7 @@ def name_columns(
 ) -> pd.DataFrame | str | os.PathLike[str]:
     """Returns an array as a DataFrame; a DataFrame or a path is returned as it is.
 
-    Arguments:
-        source: The table.
-        names: The columns, in order; x0, x1, … by default.
-        reader: Who asks, for the sentence on a wrong number of columns.
+    The columns are called x0, x1, … by default; `reader` is who asks, for the sentences.
     """
     if isinstance(source, pd.DataFrame | str | os.PathLike):
         return source

@@ -38,9 +38,6 @@ def read_table(
     Arguments:
         source: A DataFrame, returned as it is, or the path of a .csv, .tsv or .parquet file.
         name: What sentences call it; by default the path.
-
-    Returns:
-        The table.
     """
     if isinstance(source, pd.DataFrame):
         name, frame = name or "the table", source

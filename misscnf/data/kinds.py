@@ -34,7 +34,7 @@ import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -54,13 +54,10 @@ from misscnf.data.cells import (
     row_label,
 )
 from misscnf.data.codecs import CODECS, Column, Continuous, Count, Levels, refuse_constant
-from misscnf.data.column_names import locate_columns
-from misscnf.data.files import read_table
 from misscnf.data.scales import Link, Unit
 from misscnf.errors import InputError
 
-__all__ = ["Kinds", "KindRules", "Request", "REQUESTS", "read_requests", "Note", "choose_column"]
-__all__ += ["choose_columns", "table_of_kinds", "describe"]
+__all__ = ["Kinds", "KindRules", "Request", "REQUESTS", "read_requests", "Note", "choose_columns"]
 
 logger = logging.getLogger("misscnf")
 
@@ -119,10 +116,7 @@ def read_requests(
 ) -> dict[str, Request]:
     """Returns what is asked of each node, of those that something is asked of.
 
-    Arguments:
-        kinds: The kinds, as people write them.
-        nodes: The nodes of the graph.
-        columns: All columns of the table; a kind of one outside the graph does no harm.
+    A kind of a column of the table that is outside the graph does no harm.
     """
     if kinds is None:
         return {}
@@ -252,40 +246,7 @@ class Note:
     """The largest."""
 
 
-class _Choice(NamedTuple):
-    column: Column
-    why: str
-    offer: str = ""
-
-
-def describe(
-    source: pd.DataFrame | str | os.PathLike[str],
-    kinds: Kinds = None,
-    nodes: Sequence[str] | None = None,
-    rules: KindRules | None = None,
-) -> pd.DataFrame:
-    """Returns the table of kinds of a table, before anything is fitted.
-
-    Arguments:
-        source: A DataFrame, or the path of a .csv, .tsv or .parquet file.
-        kinds: Kinds that are asked for.
-        nodes: Some of the columns; all by default.
-        rules: How kinds are inferred.
-    """
-    frame = read_table(source)
-    names = [str(name) for name in frame.columns] if nodes is None else list(nodes)
-    places = locate_columns(frame, names, require_all=True)
-    cells = [frame.iloc[:, places[name]] for name in names]
-    return table_of_kinds(*choose_columns(cells, names, kinds, list(frame.columns), rules))
-
-
-def table_of_kinds(columns: Sequence[Column], notes: Sequence[Note]) -> pd.DataFrame:
-    """Returns one row a column: its kind, its levels, its holes, why, and what else is offered."""
-    rows = [
-        (column.name, column.shown_kind, column.shown_levels, note.holes, note.why, note.offer)
-        for column, note in zip(columns, notes, strict=True)
-    ]
-    return pd.DataFrame(rows, columns=["column", "kind", "levels", "holes", "why", "offer"])
+Choice = tuple[Column, Note]
 
 
 def choose_columns(
@@ -298,24 +259,24 @@ def choose_columns(
     """Learns the codec of each column, and a note about it."""
     requests = read_requests(kinds, nodes, columns)
     pairs = [
-        choose_column(column, node, requests.get(node), rules or KindRules())
+        _choose(column, node, requests.get(node), rules or KindRules())
         for column, node in zip(cells, nodes, strict=True)
     ]
     return tuple(column for column, _ in pairs), tuple(note for _, note in pairs)
 
 
-def choose_column(
-    cells: pd.Series, name: str, request: Request | None, rules: KindRules
-) -> tuple[Column, Note]:
+def _choose(cells: pd.Series, name: str, request: Request | None, rules: KindRules) -> Choice:
     """Learns the codec of one column, of the kind that is asked for or inferred."""
     refuse_dates(cells, name)
     if not cells.notna().any():
         refuse_constant(name, np.array([]))
-    choice = _infer(cells, name, rules) if request is None else _as_asked(cells, name, request)
-    column = choice.column
+    if request is None:
+        column, note = _infer(cells, name, rules)
+    else:
+        column, note = _as_asked(cells, name, request)
     if isinstance(column, Continuous) and is_integer_dtype(column.dtype):
         logger.info("Column %r: what is drawn is rounded to fit its dtype %s.", name, column.dtype)
-    note = Note(choice.why, choice.offer, int(cells.isna().sum()))
+    note = replace(note, holes=int(cells.isna().sum()))
     if isinstance(column, Levels):
         return column, note
     seen = column.read(cells)
@@ -325,7 +286,7 @@ def choose_column(
 # ----------------------------------------------------------------------------------- inferred
 
 
-def _infer(cells: pd.Series, name: str, rules: KindRules) -> _Choice:
+def _infer(cells: pd.Series, name: str, rules: KindRules) -> Choice:
     if isinstance(cells.dtype, pd.CategoricalDtype):
         return _infer_categories(cells, name, cells.dtype, rules)
     if is_text(cells):
@@ -335,7 +296,7 @@ def _infer(cells: pd.Series, name: str, rules: KindRules) -> _Choice:
 
 def _infer_categories(
     cells: pd.Series, name: str, dtype: pd.CategoricalDtype, rules: KindRules
-) -> _Choice:
+) -> Choice:
     levels = _distinct(cells, name)
     unused = len(dtype.categories) - len(levels)
     if unused:
@@ -346,25 +307,25 @@ def _infer_categories(
     why = "an ordered Categorical" if dtype.ordered else "a Categorical without order"
     if len(levels) == 2:
         kind, why = "binary", f"{why} of two levels"
-    return _Choice(Levels.learn(name, kind, levels, cells), why)
+    return Levels.learn(name, kind, levels, cells), Note(why)
 
 
-def _infer_text(cells: pd.Series, name: str, rules: KindRules) -> _Choice:
+def _infer_text(cells: pd.Series, name: str, rules: KindRules) -> Choice:
     if mostly_numbers_as_text(cells):
         read_numbers(cells, name)  # names the cell and says what to do
     levels = _distinct(cells, name)
     if len(levels) == 2:
-        return _Choice(Levels.learn(name, "binary", levels, cells), "two distinct texts")
+        return Levels.learn(name, "binary", levels, cells), Note("two distinct texts")
     frequencies = observed_cells(cells).value_counts()
     if len(levels) > rules.most_categories:
         raise _identifier(name, f"{len(levels)} distinct texts")
     if 2 * int((frequencies == 1).sum()) > int(frequencies.sum()):
         raise _identifier(name, "mostly texts that occur once")
     why = f"{len(levels)} distinct texts"
-    return _Choice(Levels.learn(name, "categorical", levels, cells), why)
+    return Levels.learn(name, "categorical", levels, cells), Note(why)
 
 
-def _infer_numbers(cells: pd.Series, name: str, rules: KindRules) -> _Choice:
+def _infer_numbers(cells: pd.Series, name: str, rules: KindRules) -> Choice:
     raw = read_numbers(cells, name)
     seen = raw[~np.isnan(raw)]
     refuse_constant(name, seen)
@@ -374,22 +335,22 @@ def _infer_numbers(cells: pd.Series, name: str, rules: KindRules) -> _Choice:
         levels = distinct_labels(cells, name)
         logical = all(isinstance(level, bool) for level in levels)
         why = "True and False" if logical else f"two distinct {'whole ' * whole}numbers"
-        return _Choice(Levels.learn(name, "binary", levels, cells), why)
+        return Levels.learn(name, "binary", levels, cells), Note(why)
     few = len(distinct) <= rules.most_ordinal
     if whole and few and len(seen) >= rules.cells_a_level * len(distinct):
         levels, times = distinct_labels(cells, name), len(seen) // len(distinct)
         why = f"{len(distinct)} distinct whole numbers, each {times} times on average"
-        return _Choice(Levels.learn(name, "ordinal", levels, cells), why)
+        return Levels.learn(name, "ordinal", levels, cells), Note(why)
     low, high, middle = distinct[0], distinct[-1], np.median(seen)
     repeated = len(seen) >= rules.cells_a_count * len(distinct)
     if whole and not few and 0 <= low <= 1 and middle <= rules.typical_count and repeated:
         why = f"whole numbers from {low:g}, half of them up to {middle:g}"
-        return _Choice(Count.learn_numbers(name, seen, cells.dtype), why)
+        return Count.learn_numbers(name, seen, cells.dtype), Note(why)
     taken = f"too few cells ({len(seen)}) to call them levels" if few else "taken as continuous"
     why = f"{len(distinct)} distinct whole numbers from {low:g} to {high:g}, {taken}"
     offer = _offer(name, seen) if len(seen) >= rules.enough else ""
     column = Continuous.learn(name, seen, dtype=cells.dtype)
-    return _Choice(column, why if whole else "numbers with fractions", offer)
+    return column, Note(why if whole else "numbers with fractions", offer)
 
 
 # ----------------------------------------------------------------------------------- offered
@@ -435,11 +396,11 @@ def _skew(seen: np.ndarray) -> float:
 # ----------------------------------------------------------------------------------- asked for
 
 
-def _as_asked(cells: pd.Series, name: str, request: Request) -> _Choice:
-    why = "as asked in kinds"
+def _as_asked(cells: pd.Series, name: str, request: Request) -> Choice:
+    note = Note("as asked in kinds")
     if request.kind in ("binary", "ordinal", "categorical"):
         levels = _asked_levels(cells, name, request)
-        return _Choice(Levels.learn(name, request.kind, levels, cells), why)
+        return Levels.learn(name, request.kind, levels, cells), note
     raw = read_numbers(cells, name)
     seen = raw[~np.isnan(raw)]
     if request.kind in CODECS and request.kind != "continuous":
@@ -458,7 +419,7 @@ def _as_asked(cells: pd.Series, name: str, request: Request) -> _Choice:
         )
     if isinstance(column, Continuous):
         column = Continuous.learn(name, seen, column.unit, cells.dtype)
-    return _Choice(column, why)
+    return column, note
 
 
 def _asked_levels(cells: pd.Series, name: str, request: Request) -> list[Label]:

@@ -10,7 +10,7 @@ the last term for continuous columns only. A hole is False in `observed` and a f
 enters. The original cells are kept, because decoding an encoded number may change its last bit.
 """
 
-__all__ = ["IncompleteTable", "Schema", "Table", "read_table"]
+__all__ = ["IncompleteTable", "Schema", "Table", "read_table", "describe"]
 
 import hashlib
 import json
@@ -21,6 +21,7 @@ import reprlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from misscnf.data.column_names import locate_columns
 from misscnf.data.domains import Domain
 from misscnf.data.dtypes import OBJECT
 from misscnf.data.files import read_table
-from misscnf.data.kinds import KindRules, Kinds, Note, choose_columns, table_of_kinds
+from misscnf.data.kinds import KindRules, Kinds, Note, choose_columns
 from misscnf.errors import InputError
 
 logger = logging.getLogger("misscnf")
@@ -65,7 +66,11 @@ class Schema:
 
     def describe(self) -> pd.DataFrame:
         """The table of kinds: one row a column, with its kind, its levels, its holes and why."""
-        return table_of_kinds(self.columns, self.notes or [Note()] * len(self.columns))
+        rows = [
+            (column.name, column.shown_kind, column.shown_levels, note.holes, note.why, note.offer)
+            for column, note in zip(self.columns, self.notes or repeat(Note()), strict=False)
+        ]
+        return pd.DataFrame(rows, columns=["column", "kind", "levels", "holes", "why", "offer"])
 
     def encode(self, raw: np.ndarray) -> np.ndarray:
         """From numbers in the user's units (codes, for levels) to the model's values (..., d)."""
@@ -78,12 +83,7 @@ class Schema:
         return np.stack(decoded, axis=-1)
 
     def log_slope(self, raw: np.ndarray, counted: Tensor) -> Tensor:
-        """log|dz/dx| of each row, summed over the cells that count (N,).
-
-        Arguments:
-            raw: Numbers in the user's units (N, d), anything where a cell does not count.
-            counted: True in the cells that count (N, d).
-        """
+        """log|dz/dx| of each row (N,) of raw numbers (N, d), over the cells that count (N, d)."""
         slopes = [-math.log(column.unit.scale) for column in self.columns]
         total = counted.double() @ torch.tensor(slopes, dtype=torch.float64)
         for j, column in enumerate(self.columns):
@@ -95,12 +95,9 @@ class Schema:
     def decode_frame(
         self, values: Tensor, index: pd.Index | None = None, exact: Collection[int] = ()
     ) -> pd.DataFrame:
-        """A DataFrame of the user's cells, with a column per node, of values (N, d).
+        """A DataFrame of the user's cells, with a column per node, of the model's values (N, d).
 
-        Arguments:
-            values: The model's values.
-            index: The row labels.
-            exact: Nodes whose numbers are shown as they are where their dtype would round them.
+        Numbers of the `exact` nodes are shown as they are where their dtype would round them.
         """
         numbers = _to_numpy(values)
         cells = {
@@ -181,26 +178,49 @@ class IncompleteTable:
                 refused otherwise.
             require_all: Whether every node needs a column. If not, and a schema is given, a node
                 without a column is missing in every row.
-
-        Returns:
-            The table, in the model's numbers.
         """
         nodes = tuple(nodes)
         if schema is not None and schema.nodes != nodes:
             raise InputError(f"the schema is of the nodes {schema.nodes}, not of {nodes}.")
         if isinstance(source, IncompleteTable):
-            return source._hand_on(nodes, schema, keep_impossible=keep_impossible)
-        frame = read_table(source)
-        positions = locate_columns(frame, nodes, require_all=require_all or schema is None)
-        cells = tuple(_cells(frame, positions.get(node)) for node in nodes)
-        if schema is None:
-            schema = Schema(*choose_columns(cells, nodes, kinds, list(frame.columns), rules))
+            table = source
+            if table.nodes != nodes and sorted(table.nodes) == sorted(nodes):
+                table = table.in_order(nodes)
+            if table.nodes != nodes or (schema and schema.columns != table.schema.columns):
+                raise InputError(
+                    "this table was read for other columns, or as other kinds, than are asked for "
+                    "here; give the DataFrame that it was read from."
+                )
+        else:
+            require_all = require_all or schema is None
+            frame = read_table(source)
+            positions = locate_columns(frame, nodes, require_all=require_all)
+            cells = tuple(_cells(frame, positions.get(node)) for node in nodes)
+            if schema is None:
+                schema = Schema(*choose_columns(cells, nodes, kinds, list(frame.columns), rules))
+            table = cls._encoded(frame, positions, cells, schema, unseen)
+        if not keep_impossible and table.impossible.any():
+            j, row = _first(table.impossible.numpy())
+            raise InputError(
+                f"{table.explain(row, [j])}, in the row labelled {row_label(table.index, row)}; "
+                f"correct it, or make it NaN if it is missing."
+            )
+        return table
+
+    @classmethod
+    def _encoded(
+        cls,
+        frame: pd.DataFrame,
+        positions: Mapping[str, int],
+        cells: tuple[pd.Series, ...],
+        schema: Schema,
+        unseen: str,
+    ) -> "IncompleteTable":
+        """Turns the cells of the nodes into the model's numbers."""
         pairs = zip(schema.columns, cells, strict=True)
         raw = np.column_stack([column.read(part, unseen=unseen) for column, part in pairs])
         possible = [column.possible(raw[:, j]) for j, column in enumerate(schema.columns)]
         impossible = ~np.column_stack(possible)
-        if not keep_impossible:
-            _refuse_impossible(impossible, raw, frame.index, schema)
         observed = ~np.isnan(raw) & ~impossible
         values = _encode(schema, raw, observed, frame.index)
         rest = sorted(set(range(frame.shape[1])) - set(positions.values()))
@@ -219,21 +239,6 @@ class IncompleteTable:
         if table.ignored:
             logger.info("Columns not in the graph are ignored: %s.", listed(table.ignored))
         return table
-
-    def _hand_on(
-        self, nodes: tuple[str, ...], schema: Schema | None, *, keep_impossible: bool
-    ) -> "IncompleteTable":
-        """Returns the table itself, if reading it anew would give it, but for its order."""
-        if self.nodes != nodes and sorted(self.nodes) == sorted(nodes):
-            return self.in_order(nodes)._hand_on(nodes, schema, keep_impossible=keep_impossible)
-        if self.nodes != nodes or (schema and schema.columns != self.schema.columns):
-            raise InputError(
-                "this table was read for other columns, or as other kinds, than are asked for "
-                "here; give the DataFrame that it was read from."
-            )
-        if not keep_impossible:
-            _refuse_impossible(self.impossible.numpy(), self.raw, self.index, self.schema)
-        return self
 
     def in_order(self, nodes: Sequence[str]) -> "IncompleteTable":
         """Returns the same rows with their columns in another order."""
@@ -328,12 +333,35 @@ class IncompleteTable:
 
     def explain(self, row: int, nodes: Collection[int]) -> str:
         """Why what a row shows of some nodes has probability zero; empty where it has not."""
-        bad = (j for j in nodes if self.impossible[row, j])
-        return next((_impossibility(self.schema.columns[j], self.raw[row, j]) for j in bad), "")
+        for j in nodes:
+            if self.impossible[row, j]:
+                column, number = self.schema.columns[j], self.raw[row, j]
+                where = f"column {column.name!r} has {number:g}"
+                return f"{where}, and only {column.expected} is possible there"
+        return ""
 
 
 Table = pd.DataFrame | str | os.PathLike[str] | IncompleteTable
 """A DataFrame, the path of a CSV or Parquet file, or a table that was read before."""
+
+
+def describe(
+    source: pd.DataFrame | str | os.PathLike[str],
+    kinds: Kinds = None,
+    nodes: Sequence[str] | None = None,
+    rules: KindRules | None = None,
+) -> pd.DataFrame:
+    """Returns the table of kinds of a table, before anything is fitted.
+
+    Arguments:
+        source: A DataFrame, or the path of a .csv, .tsv or .parquet file.
+        kinds: Kinds that are asked for.
+        nodes: Some of the columns; all by default.
+        rules: How kinds are inferred.
+    """
+    frame = read_table(source)
+    names = list(map(str, frame.columns)) if nodes is None else nodes
+    return IncompleteTable.read(frame, names, kinds=kinds, rules=rules).schema.describe()
 
 
 def _to_numpy(values: Tensor) -> np.ndarray:
@@ -385,22 +413,7 @@ def _encode(schema: Schema, raw: np.ndarray, observed: np.ndarray, index: pd.Ind
     return values
 
 
-def _refuse_impossible(
-    impossible: np.ndarray, raw: np.ndarray, index: pd.Index, schema: Schema
-) -> None:
-    if impossible.any():
-        j, row = _first(impossible)
-        raise InputError(
-            f"{_impossibility(schema.columns[j], raw[row, j])}, in the row labelled "
-            f"{row_label(index, row)}; correct it, or make it NaN if it is missing."
-        )
-
-
 def _first(cells: np.ndarray) -> tuple[int, int]:
     """The column and the row of the first cell that is True, column by column."""
     j = int(cells.any(axis=0).argmax())
     return j, int(cells[:, j].argmax())
-
-
-def _impossibility(column: Column, number: float) -> str:
-    return f"column {column.name!r} has {number:g}, and only {column.expected} is possible there"

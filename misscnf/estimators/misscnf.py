@@ -25,6 +25,7 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -37,7 +38,7 @@ from misscnf.data.kinds import Kinds
 from misscnf.data.rows import MemoryRows, RowSource, SelectedRows
 from misscnf.data.table import IncompleteTable, Schema, Table, read_table
 from misscnf.display.notebook import card
-from misscnf.display.progress import FitProgress
+from misscnf.display.progress import ProgressBar
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError, ModelFileError
 from misscnf.fitting.fit import fit_model
@@ -104,8 +105,10 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             epoch was `kept`.
         forms_: The `Form` of each node's mechanism: what sets its mean, its scale and the law of
             its noise. `str(form)` says it in words, such as "network, spline noise".
-        comparison_: What networks gain over lines on rows that were left out, in nats a row, with
-            its standard error and by node; None where they were not compared.
+        comparison_: What curves and networks gain over lines on rows that were left out, in nats
+            a row, with its standard error and by node, and how likely the rows are under the line
+            of each node; None where networks were not compared.
+        timings_: The seconds that each stage of the fit took.
         n_features_in_: The number of columns of the fitted table, used or not.
         feature_names_in_: Their names, if they are all text; not there after an array.
 
@@ -184,7 +187,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         table = table.in_order(graph.nodes)
         self._check_families(graph, table, settings)
         train, held_out, shift = self._split(table, validation)
-        with FitProgress(show=self.progress, shift=shift) as watch:
+        with ProgressBar("fitting", show=self.progress) as bar:
             fitted = fit_model(
                 Structure.of(graph, table.schema.domains),
                 train,
@@ -193,7 +196,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
                 seed=self.seed,
                 device=device,
                 checkpoint=checkpoint,
-                watch=watch,
+                watch=partial(_show_epoch, bar, shift),
             )
         self.graph_, self.schema_, self.settings_ = graph, table.schema, settings
         self.kinds_ = table.schema.describe()
@@ -201,6 +204,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         self.forms_ = dict(zip(graph.nodes, fitted.forms, strict=True))
         compared = fitted.comparison
         self.comparison_ = None if compared is None else compared.to_dict(fitted.structure)
+        self.timings_ = dict(fitted.timings)
         self._table, self._cache = replace(table, outside=()), Cache(Asked(self.model_))
         self.history_ = _history(fitted.history, shift)
         named = isinstance(df, pd.DataFrame | str | os.PathLike | IncompleteTable)
@@ -327,6 +331,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             "seed": self.seed,
             "unseen": self.unseen,
             "comparison": self.comparison_,
+            "timings": self.timings_,
             "forms": {name: form.to_dict() for name, form in self.forms_.items()},
             "columns": self.n_features_in_ if self._names is None else list(self._names),
             # JSON has no NaN, which an epoch has for what it did not measure.
@@ -357,7 +362,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         self.model_ = model.eval().requires_grad_(requires_grad=False)
         self._table, self._cache = None, Cache(Asked(self.model_))
         self.forms_ = {name: Form.from_dict(entry) for name, entry in about["forms"].items()}
-        self.comparison_ = about["comparison"]
+        self.comparison_, self.timings_ = about["comparison"], about.get("timings", {})
         self.history_ = pd.DataFrame(about["history"])
         self._note_columns(about["columns"])
         return self
@@ -391,6 +396,20 @@ def _facts(model: MissCNF) -> dict[str, object]:
         more, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]
         facts["elpd difference from lines"] = f"{more:.4f} ± {error:.4f} nats a row"
     return facts
+
+
+def _show_epoch(
+    bar: ProgressBar, shift: tuple[float, float], record: EpochRecord, epochs: int
+) -> None:
+    """Shows an epoch of a fit; the shift brings log-densities into the user's units."""
+    names = ("train", record.train), ("held out", record.validation)
+    found = [
+        f"{words} {log_density + nats:.4f}"
+        for (words, log_density), nats in zip(names, shift, strict=True)
+        if log_density is not None
+    ]
+    note = f"log-density a row: {', '.join(found)}" if found else ""
+    bar(record.epoch, epochs, note, record.stage or "fitting")
 
 
 def _device(name: str) -> torch.device:

@@ -175,19 +175,20 @@ class Completions:
             noise[..., node], log_factor[..., node] = u, standard_normal_log_prob(u)
         return replace(self, own=noise, log_factor=log_factor)
 
-    def families(self, rows: Tensor) -> Families:
-        """Gathers what every node is evaluated at for some rows."""
+    def families(self, rows: Tensor, nodes: Collection[int] | None = None) -> Families:
+        """Gathers what nodes are evaluated at for some rows; nothing of nodes not asked for."""
         plan = self.plan.select(rows)
         components = plan.components()
         drawn = _by_node(len(plan.graph), *components.factors())
         free = _by_node(len(plan.graph), *plan.free_factors())
-        nodes = [
-            self._cells(node, rows, free_row, rows[drawn_row], component)
-            for node, ((free_row,), (drawn_row, component)) in enumerate(
-                zip(free, drawn, strict=True)
-            )
-        ]
-        return Families(nodes, components.row, len(rows))
+        cells = []
+        for node, ((free_row,), (drawn_row, component)) in enumerate(
+            zip(free, drawn, strict=True)
+        ):
+            if nodes is not None and node not in nodes:
+                free_row, drawn_row, component = free_row[:0], drawn_row[:0], component[:0]
+            cells.append(self._cells(node, rows, free_row, rows[drawn_row], component))
+        return Families(cells, components.row, len(rows))
 
     def _cells(
         self, node: int, rows: Tensor, free: Tensor, drawn: Tensor, component: Tensor

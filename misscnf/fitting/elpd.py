@@ -30,6 +30,14 @@ class ElpdDifference:
         error = float(difference.std() / math.sqrt(len(difference)))
         return ElpdDifference(float(difference.mean()), error)
 
+    def shared(self, share: float) -> ElpdDifference:
+        """Returns the difference by row of a table of which only a share was asked."""
+        return ElpdDifference(self.mean * share, self.error * share)
+
+    def __add__(self, other: ElpdDifference) -> ElpdDifference:
+        """Adds what other factors gain, whose errors have little to do with these."""
+        return ElpdDifference(self.mean + other.mean, math.hypot(self.error, other.error))
+
     @property
     def ratio(self) -> float:
         """The mean in standard errors."""

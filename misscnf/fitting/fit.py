@@ -15,7 +15,7 @@ import logging
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -24,16 +24,18 @@ from misscnf.data.rows import JoinedRows, RowSource
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.fitting.completions import Completions
-from misscnf.fitting.elpd import ElpdDifference
-from misscnf.fitting.select.crossfit import some_rows
-from misscnf.fitting.select.curves import choose_curves, reselect_curve
-from misscnf.fitting.select.forms import Comparison, Form, build_model, choose_means, choose_noise
+from misscnf.fitting.select.curves import reselect_curve
+from misscnf.fitting.select.forms import Form, build_model
+from misscnf.fitting.select.given import Given, some_rows
+from misscnf.fitting.select.means import Comparison, Means, choose_means
+from misscnf.fitting.select.noise import choose_noise
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.linear import LinearFit
 from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
 from misscnf.fitting.solve.noise_spline import fit_noise_splines
 from misscnf.fitting.threads import one_thread
+from misscnf.fitting.timings import Timings
 from misscnf.fitting.train.checkpoint import Checkpoint, fingerprint
 from misscnf.fitting.train.loop import EpochRecord, Trainer, Watcher
 from misscnf.fitting.train.objective import ObservedLikelihood
@@ -61,7 +63,9 @@ class Fitted:
     block_forms: tuple[Form, ...]
     """how rich the mechanism of each block is"""
     comparison: Comparison | None = None
-    """what networks gain over lines, where they were compared"""
+    """what curves and networks gain over lines, where they were compared"""
+    timings: Mapping[str, float] = field(default_factory=dict)
+    """seconds by stage"""
 
     @property
     def forms(self) -> tuple[Form, ...]:
@@ -93,16 +97,19 @@ class _Task:
     device: torch.device | str
     folder: str | os.PathLike[str] | None
     watch: Watcher | None
+    timings: Timings = field(default_factory=Timings)
 
     @cached_property
     def everything(self) -> RowSource:
         """All rows."""
         return self.train if self.validation is None else JoinedRows(self.train, self.validation)
 
-    @property
-    def some(self) -> RowSource:
-        """As many rows as a choice is worth."""
-        return some_rows(self.everything, self.settings.selection, self.seed)
+    @cached_property
+    def given(self) -> Given:
+        """What choices are given: as many rows as they are worth."""
+        rows = some_rows(self.everything, self.settings.selection, self.seed)
+        about = (self.structure, rows, self.settings, self.seed)
+        return Given(*about, self.choosing, self.timings)
 
     @property
     def held_out(self) -> int:
@@ -116,7 +123,8 @@ class _Task:
 
     def solve(self, rows: RowSource, start: StructuralModel | None = None) -> LinearFit:
         """Fits the linear model to some rows."""
-        return fit_linear(self.structure, rows, self.settings, start)
+        with self.timings.stage("linear model"):
+            return fit_linear(self.structure, rows, self.settings, start)
 
     def only_line(self) -> Fitted:
         """Fits the linear model to all rows."""
@@ -124,7 +132,8 @@ class _Task:
         if not line.converged:
             logger.warning("the linear fit stopped before it converged.")
         history = [EpochRecord(epoch=line.iterations, train=line.log_prob)]
-        return Fitted(self.structure, line.model, history, (Form(),) * len(self.structure.blocks))
+        forms = (Form(),) * len(self.structure.blocks)
+        return Fitted(self.structure, line.model, history, forms, timings=self.timings)
 
     def train_forms(
         self, forms: Sequence[Form], start: StructuralModel | None, stage: str
@@ -147,29 +156,16 @@ class _Task:
             settings = replace(settings, training=short)
         model.float().to(self.device)
         objective = ObservedLikelihood(model, self.train, self.validation, settings, self.seed)
-        history = Trainer(objective, settings.training, self._checkpoint(stage)).run(self.watch)
+        with self.timings.stage("training"):
+            trainer = Trainer(objective, settings.training, self._checkpoint(stage))
+            history = trainer.run(self.watch)
         return model.double().cpu(), history
 
-    def networks(self, line: StructuralModel) -> Comparison | None:
-        """Compares networks with lines on rows that were left out."""
+    def means(self, line: StructuralModel) -> Means:
+        """Chooses between lines, curves and networks on rows that were left out."""
         if not self.many_held_out:
             logger.info("too few held-out rows (%d) to justify a network.", self.held_out)
-            return None
-        given = (self.structure, self.everything, self.settings, self.seed)
-        return choose_means(line, *given, self.choosing)
-
-    def curves(
-        self, line: StructuralModel, comparison: Comparison | None
-    ) -> tuple[dict[int, Mechanism], frozenset[int]]:
-        """Returns the curves of the blocks that get one, and the blocks that keep a network."""
-        asked: dict[int, ElpdDifference] | None = None
-        if comparison is not None:
-            asked = {b: comparison.by_block[b] for b in sorted(comparison.chosen)}
-        if not self.settings.selection.curves or self.settings.shape.kind != "gaussian":
-            return {}, frozenset(asked or ())
-        return choose_curves(
-            line, self.structure, self.some, asked, self.settings, self.seed, self.choosing
-        )
+        return choose_means(line, self.given, networks=self.many_held_out)
 
     def reselect(
         self, model: StructuralModel, forms: Sequence[Form]
@@ -179,15 +175,15 @@ class _Task:
         for block, form in enumerate(forms):
             law = mechanisms[block]
             if form.scale and form.curve and law.linear_mean() is not None:
-                given = (self.structure, self.some, block, self.settings, self.seed)
-                law = reselect_curve(law, *given)
+                law = reselect_curve(law, self.given, block)
                 mechanisms[block], forms[block] = law, replace(form, curve=law.curve_size)
         return model.like(mechanisms), tuple(forms)
 
     def maximise(self, model: StructuralModel) -> int:
         """Moves lines and curves to the maximum of the likelihood; returns the rounds it took."""
-        given = (self.everything, self.settings, self.seed)
-        return maximise_monte_carlo(model, *given, self._maximising)
+        about = (self.everything, self.settings, self.seed)
+        with self.timings.stage("maximising"):
+            return maximise_monte_carlo(model, *about, self._maximising)
 
     def log_prob(self, model: StructuralModel) -> float:
         """Returns the mean log-density of what all rows show."""
@@ -274,29 +270,28 @@ def _all_networks(task: _Task) -> Fitted:
     blocks = range(len(task.structure.blocks))
     forms = tuple(Form(mean=bool(task.structure.parents_of(block))) for block in blocks)
     model, history = task.train_forms(forms, line, "network")
-    return Fitted(task.structure, model, history, forms)
+    return Fitted(task.structure, model, history, forms, timings=task.timings)
 
 
 def _nonlinear_means(task: _Task) -> Fitted:
     """Gives curves and networks to the blocks that earn one."""
     linear = task.only_line()
-    comparison = task.networks(linear.model)
-    curves, networks = task.curves(linear.model, comparison)
-    if not networks and not curves:
+    means = task.means(linear.model)
+    linear = replace(linear, comparison=means.comparison)
+    if not means.networks and not means.curves:
         logger.info("no node asks for more than a line: the linear model is used.")
-        return replace(linear, comparison=comparison)
-    forms = tuple(
-        Form(mean=b in networks, curve=curves[b].curve_size if b in curves else None)
-        for b in range(len(task.structure.blocks))
-    )
-    if not networks:
-        model = _with_curves(linear.model, curves)
+        return linear
+    sizes = {block: curve.curve_size for block, curve in means.curves.items()}
+    blocks = range(len(task.structure.blocks))
+    forms = tuple(Form(mean=b in means.networks, curve=sizes.get(b)) for b in blocks)
+    if means.networks:
+        line = task.solve(task.train, start=linear.model).model
+        model, history = task.train_forms(forms, _with_curves(line, means.curves), "network")
+        task.maximise(model)
+    else:
+        model = _with_curves(linear.model, means.curves)
         history = [EpochRecord(epoch=task.maximise(model), train=task.log_prob(model))]
-        return Fitted(task.structure, model, history, forms, comparison)
-    start = _with_curves(task.solve(task.train, start=linear.model).model, curves)
-    model, history = task.train_forms(forms, start, "network")
-    task.maximise(model)
-    return Fitted(task.structure, model, history, forms, comparison)
+    return replace(linear, model=model, history=history, block_forms=forms)
 
 
 def _with_curves(line: StructuralModel, curves: Mapping[int, Mechanism]) -> StructuralModel:
@@ -306,9 +301,8 @@ def _with_curves(line: StructuralModel, curves: Mapping[int, Mechanism]) -> Stru
 
 def _with_richer_noise(task: _Task, fitted: Fitted) -> Fitted:
     """Gives scales and splines to the blocks that earn them."""
-    richer = choose_noise(
-        fitted.model, task.structure, task.everything, task.settings, task.seed, task.choosing
-    )
+    with task.timings.stage("testing noise"):
+        richer = choose_noise(fitted.model, task.given)
     if not richer:
         return fitted
     forms = tuple(

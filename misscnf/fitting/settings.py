@@ -79,8 +79,20 @@ class Selection:
     noise_p_value: float = 1e-3
     """How unlikely the noise of a node must be to ask for a richer one; a false alarm costs time
     only."""
+    curve_p_value: float = 0.2
+    """How unlikely rows must be under the line of a node for a curve to be tried; a false alarm
+    costs time only, and a curve that is missed costs an answer."""
+    network_p_value: float = 0.05
+    """The same for a network, and under a curve that has won: a network spends twenty degrees of
+    freedom or more, so what it could gain shows more clearly."""
+    frequencies: tuple[float, ...] = (1.0, 2.0, 4.0)
+    """Of the waves by which a line is tested, in a standardised feature."""
+    few_parents: int = 6
+    """Features up to which all frequencies and all products are tested; of more, the first."""
+    joint_waves: int = 8
+    """Waves of all features at once, beside those of each."""
     farthest: float = 3.0
-    """Standard deviations of a parent: farther out, it moves the tested scale no more."""
+    """Standard deviations of a parent: farther out, it moves what is tested no more."""
     fewest_held_out: int = 20
     """With fewer held-out rows nobody can tell when a network has been trained enough: lines and
     curves are all there is."""

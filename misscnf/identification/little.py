@@ -24,6 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from scipy.special import chdtrc
 
 from misscnf.identification.families import find_patterns
@@ -88,7 +89,8 @@ def little_test(values: np.ndarray, rules: LittleRules | None = None) -> LittleT
     most = max(2, int(rules.most_work / observed.shape[1] ** 3))
     kept = patterns.of_row < most  # a choice by the holes alone, which MCAR allows
     values, observed, of_row = values[kept], patterns.observed[:most], patterns.of_row[kept]
-    seen = observed.any(axis=0) & (_spread(values) > 0)
+    frame = pd.DataFrame(values)
+    seen = (frame.max() > frame.min()).to_numpy()
     values, observed = values[:, seen], observed[:, seen]
     degrees = int(observed.sum()) - observed.shape[1]
     enough = rules.rows_a_column * observed.shape[1] + 10
@@ -149,11 +151,3 @@ def _inverse(moments: PatternMoments, covariance: np.ndarray) -> np.ndarray:
     both = moments.observed[:, :, None] & moments.observed[:, None, :]
     ridged = covariance + 1e-9 * np.diag(np.diag(covariance))  # two columns may be one
     return np.where(both, np.linalg.inv(np.where(both, ridged, np.eye(len(ridged)))), 0.0)
-
-
-def _spread(values: np.ndarray) -> np.ndarray:
-    """Returns the largest less the smallest value of each column, 0 if there is none."""
-    shown = ~np.isnan(values)
-    high = np.where(shown, values, -np.inf).max(axis=0)
-    low = np.where(shown, values, np.inf).min(axis=0)
-    return np.where(shown.any(axis=0), high - low, 0.0)

@@ -214,7 +214,7 @@ def _distinct_rows(observed: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
     packed, like = [], torch.zeros(0)
     for like in observed:
         packed.append(np.packbits(like.cpu().numpy(), axis=1))
-    whole = np.concatenate(packed)
+    whole = np.ascontiguousarray(np.concatenate(packed))
     keys = whole.view(np.dtype((np.void, whole.shape[1]))).ravel()
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     patterns = np.unpackbits(whole[first], axis=1, count=like.shape[1]).astype(bool)

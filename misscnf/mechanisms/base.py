@@ -144,7 +144,7 @@ class Mechanism(nn.Module, ABC):
 
         Unbounded laws are cut where the mass beyond falls below `tail`.
         """
-        raise NotImplementedError(f"{type(self).__name__} is continuous: its values are not few")
+        raise TypeError(f"{type(self).__name__} is continuous: its values are not few")
 
     def spec(self) -> dict[str, Any]:
         """Returns the JSON-friendly arguments that build this mechanism anew.
@@ -204,6 +204,24 @@ class Mechanism(nn.Module, ABC):
             if part.features:
                 return part.encoding(parents)
         return parents.new_zeros(*parents.shape[:-1], 0)
+
+    def line_scores(self, x: Tensor, parents: Tensor) -> Tensor:
+        """Returns ∂ log p / ∂η at each row, η being what parents set by a line, (n, outputs)."""
+        moves: list[Tensor] = []
+
+        def move(part: nn.Module, given: object, found: Tensor) -> Tensor:
+            moves.append(torch.zeros_like(found, requires_grad=True))
+            return found + moves[-1]
+
+        parts = [part for part in self._conditioners().values() if part.features]
+        hooks = [part.register_forward_hook(move) for part in parts]
+        with torch.enable_grad():
+            total = self.log_prob(x, parents).sum()
+        for hook in hooks:
+            hook.remove()
+        if not moves:
+            return x.new_zeros(len(x), 0)
+        return torch.cat(torch.autograd.grad(total, moves), -1)
 
     def with_mean_of(self, other: Mechanism) -> Mechanism:
         """Returns the same law with the mean of another, such as a curve that was chosen anew."""
@@ -288,12 +306,7 @@ class Shape:
     none."""
 
     def build(self, parents: Parents, domain: Domain | None = None) -> Mechanism:
-        """Makes the mechanism of a node.
-
-        Arguments:
-            parents: The domains of its parents, or their number.
-            domain: What its values can be; continuous by default.
-        """
+        """Makes the mechanism of a node from the domains of its parents and its own."""
         domain = domain or Continuous()
         law = Mechanism.by_kind.get(domain.kind) or Mechanism.registry[self.kind]
         return law.of_shape(read_parents(parents), domain, self)

@@ -20,7 +20,7 @@ from torch.nn import functional
 from misscnf.mechanisms.curve import Curve
 from misscnf.mechanisms.encoding import Encoding, Parents, read_parents
 
-__all__ = ["Conditioner", "ACTIVATIONS", "soft_bound"]
+__all__ = ["Conditioner", "ACTIVATIONS", "ROWS_AT_ONCE", "soft_bound"]
 
 ACTIVATIONS = {"relu": functional.relu, "silu": functional.silu}
 
@@ -83,47 +83,6 @@ class Conditioner(nn.Module):
     def is_line(self) -> bool:
         """Whether there is nothing but a line."""
         return not self.hidden and self.curve is None
-
-    @torch.no_grad()
-    def columns(self, parents: Tensor) -> Tensor:
-        """Returns (1, features, basis functions) at parents (n, p), (n, c).
-
-        Without a network, the parameters are linear in the coefficients of these.
-        """
-        return torch.cat([self._columns(piece) for piece in parents.split(ROWS_AT_ONCE)])
-
-    def _columns(self, parents: Tensor) -> Tensor:
-        columns = [parents.new_ones(len(parents), 1)]
-        if self.features:
-            features = self.encoding(parents)
-            columns.append(features)
-            if self.curve is not None:
-                columns.append(self.curve.basis_functions(features))
-        return torch.cat(columns, 1)
-
-    @property
-    def _coefficients(self) -> list[Tensor]:
-        curve = None if self.curve is None else self.curve.weight
-        return [part for part in (self.bias, self.weight, curve) if part is not None]
-
-    @property
-    def coefficients(self) -> Tensor:
-        """A copy of what the columns are multiplied by, (c,), where there is one output."""
-        return torch.cat([part.detach().flatten() for part in self._coefficients])
-
-    @torch.no_grad()
-    def set_coefficients(self, coefficients: Tensor) -> None:
-        """Writes coefficients (c,)."""
-        parts = self._coefficients
-        pieces = coefficients.split([part.numel() for part in parts])
-        for part, piece in zip(parts, pieces, strict=True):
-            part.copy_(piece.reshape(part.shape))
-
-    @property
-    def coefficient_precision(self) -> Tensor:
-        """The precision of each coefficient in its prior, (c,): zero for the line."""
-        line = self.bias.detach().new_zeros(1 + self.features)
-        return line if self.curve is None else torch.cat([line, self.curve.prior_precision])
 
     def start_slopes(self, slope: float) -> None:
         """Sets all slopes of the line to one number."""

@@ -62,14 +62,12 @@ class InverseCount(Mechanism):
             log_prob = ways - r * failures - k * successes
         return torch.where(legal, log_prob, -math.inf).to(x)
 
+    @torch.no_grad()
     def _law(self, parents: Tensor) -> _Law:
         """Returns the law at some parents, as numbers."""
-        with torch.no_grad():
-            mean = self.log_mean(parents).double().exp().cpu().numpy()
-            log_dispersion = self.log_dispersion(parents)
-            if log_dispersion is None:
-                return _Law(mean, None)
-            return _Law(mean, (-log_dispersion.double()).exp().cpu().numpy())
+        mean, log_dispersion = self.log_mean(parents).double().exp(), self.log_dispersion(parents)
+        r = None if log_dispersion is None else (-log_dispersion.double()).exp().cpu().numpy()
+        return _Law(mean.cpu().numpy(), r)
 
     def generate(self, u: Tensor, parents: Tensor) -> Tensor:
         """Returns the smallest count whose distribution function reaches Φ(u)."""
@@ -82,9 +80,9 @@ class InverseCount(Mechanism):
     def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:
         """Draws the noise from its normal law among those that make x."""
         law, k = self._law(parents), x.detach().double().cpu().numpy()
-        masses = (law.upto(k - 1.0), law.upto(k), law.beyond(k - 1.0), law.beyond(k))
+        (below, above_lower), (upto, above_upper) = law.tails(k - 1.0), law.tails(k)
         with np.errstate(divide="ignore"):
-            logs = [np.array(np.log(mass)) for mass in masses]
+            logs = [np.array(np.log(x)) for x in (below, upto, above_lower, above_upper)]
         ends = [torch.from_numpy(log).to(x.device, torch.float64) for log in logs]
         share = interior_uniform(ends[0].shape, generator, ends[0])
         return noise_between(ends, share).to(x)
@@ -104,23 +102,16 @@ class _Law(NamedTuple):
     r: np.ndarray | None
     """1/α; None makes the laws Poisson"""
 
-    def upto(self, k: np.ndarray) -> np.ndarray:
-        """Returns P(x ≤ k), (...)."""
+    def tails(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Returns P(x ≤ k) and P(x > k), (...) each."""
         above = np.maximum(k, 0.0) + 1.0
         if self.r is None:
-            mass = special.gammaincc(above, self.mean)
+            upto, beyond = special.gammaincc(above, self.mean), special.gammainc(above, self.mean)
         else:
-            mass = special.betainc(self.r, above, self.r / (self.r + self.mean))
-        return np.where(k < 0, 0.0, mass)
-
-    def beyond(self, k: np.ndarray) -> np.ndarray:
-        """Returns P(x > k), (...)."""
-        above = np.maximum(k, 0.0) + 1.0
-        if self.r is None:
-            mass = special.gammainc(above, self.mean)
-        else:
-            mass = special.betainc(above, self.r, self.mean / (self.r + self.mean))
-        return np.where(k < 0, 1.0, mass)
+            total = self.r + self.mean
+            upto = special.betainc(self.r, above, self.r / total)
+            beyond = special.betainc(above, self.r, self.mean / total)
+        return np.where(k < 0, 0.0, upto), np.where(k < 0, 1.0, beyond)
 
     def quantile(self, mass: np.ndarray, upper: np.ndarray) -> np.ndarray:
         """Returns the smallest k with P(x ≤ k) ≥ mass or, where `upper`, P(x > k) ≤ mass."""
@@ -131,19 +122,18 @@ class _Law(NamedTuple):
         else:
             guess = stats.nbinom.ppf(level, self.r, self.r / (self.r + self.mean))
         guess = np.array(np.where(np.isfinite(guess), np.maximum(guess, 0.0), 0.0))
-        right = self._reaches(guess, mass, upper) & ~self._reaches(guess - 1.0, mass, upper)
-        if not right.all():  # far in a tail, or where rounding decides
-            shape = guess.shape
-            wrong = _Law(
-                np.broadcast_to(self.mean, shape)[~right],
-                None if self.r is None else np.broadcast_to(self.r, shape)[~right],
-            )
-            mass, upper = (np.broadcast_to(part, shape)[~right] for part in (mass, upper))
-            guess[~right] = wrong._bisect(mass, upper)
+        wrong = ~self._reaches(guess, mass, upper) | self._reaches(guess - 1.0, mass, upper)
+        if wrong.any():  # far in a tail, or where rounding decides
+            parts = [
+                np.broadcast_to(part, guess.shape)[wrong] for part in (mass, upper, self.mean)
+            ]
+            r = None if self.r is None else np.broadcast_to(self.r, guess.shape)[wrong]
+            guess[wrong] = _Law(parts[2], r)._bisect(*parts[:2])
         return guess
 
     def _reaches(self, k: np.ndarray, mass: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        return np.where(upper, self.beyond(k) <= mass, self.upto(k) >= mass)
+        upto, beyond = self.tails(k)
+        return np.where(upper, beyond <= mass, upto >= mass)
 
     def _bisect(self, mass: np.ndarray, upper: np.ndarray) -> np.ndarray:
         low, high = np.full_like(self.mean, -1.0), np.ones_like(self.mean)

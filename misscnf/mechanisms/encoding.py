@@ -31,11 +31,7 @@ def write_parents(domains: Sequence[Domain]) -> int | list[dict[str, Any]]:
 
 
 class Encoding:
-    """Turns parents (..., p) into features (..., f).
-
-    Arguments:
-        domains: The domain of each parent.
-    """
+    """Turns parents (..., p) of these domains into features (..., f)."""
 
     def __init__(self, domains: Sequence[Domain]) -> None:
         self.domains = tuple(domains)

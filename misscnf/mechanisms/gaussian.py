@@ -16,7 +16,7 @@ from torch import Generator, Tensor
 
 from misscnf.data.domains import Domain
 from misscnf.mechanisms.base import Growth, LinearForm, Mechanism, Shape, standard_normal_log_prob
-from misscnf.mechanisms.conditioner import Conditioner
+from misscnf.mechanisms.conditioner import ROWS_AT_ONCE, Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents
 
 __all__ = ["Gaussian", "LinearMean", "SMALLEST_LOG_SCALE"]
@@ -128,39 +128,52 @@ class Gaussian(Mechanism, name="gaussian"):
 class LinearMean:
     """A mean that is linear in few coefficients, beside a scale: a line or a curve.
 
-        m(x_pa) = columns(x_pa) · coefficients
+        m(x_pa) = columns(x_pa) · coefficients,   columns = (1, features, basis functions)
 
     Whatever maximises a likelihood over such means evaluates the columns of a row once.
-
-    Arguments:
-        mechanism: Whose mean it is; no network is in it.
     """
 
     def __init__(self, mechanism: Gaussian) -> None:
-        self._mechanism, self._mean = mechanism, mechanism.mean
+        mean = self._mean = mechanism.mean
+        self._log_scale = mechanism.log_scale
         self.constant_scale = mechanism.constant_scale
         """Whether the scale is one number, that may be moved, or what a network says of a row."""
-        self.prior_precision = self._mean.coefficient_precision
+        curve = None if mean.curve is None else mean.curve.weight
+        self._parts = [part for part in (mean.bias, mean.weight, curve) if part is not None]
+        line = mean.bias.detach().new_zeros(1 + mean.features)
+        priors = [line] if mean.curve is None else [line, mean.curve.prior_precision]
+        self.prior_precision = torch.cat(priors)
         """The precision of each coefficient in its prior, (c,); zero where it has none."""
 
+    @torch.no_grad()
     def columns(self, parents: Tensor) -> Tensor:
         """Returns what the mean is made of at parents (n, p), (n, c)."""
-        return self._mean.columns(parents)
+        return torch.cat([self._columns(piece) for piece in parents.split(ROWS_AT_ONCE)])
+
+    def _columns(self, parents: Tensor) -> Tensor:
+        columns = [parents.new_ones(len(parents), 1)]
+        if not self._mean.constant:
+            columns.append(self._mean.encoding(parents))
+        if self._mean.curve is not None:
+            columns.append(self._mean.curve.basis_functions(columns[-1]))
+        return torch.cat(columns, 1)
 
     @property
     def coefficients(self) -> Tensor:
         """A copy of the coefficients, (c,)."""
-        return self._mean.coefficients
+        return torch.cat([part.detach().flatten() for part in self._parts])
 
     @torch.no_grad()
     def log_scale(self, parents: Tensor) -> Tensor:
         """Returns the log-scale, (1,) where it is constant and (n,) otherwise."""
-        log_scale = self._mechanism.log_scale.bounded(parents)
+        log_scale = self._log_scale.bounded(parents)
         return log_scale.clone() if self.constant_scale else log_scale[..., 0]
 
     @torch.no_grad()
     def write(self, coefficients: Tensor, log_scale: Tensor | None) -> None:
         """Gives the mechanism other coefficients (c,), and another constant log-scale (1,)."""
-        self._mean.set_coefficients(coefficients)
+        pieces = coefficients.split([part.numel() for part in self._parts])
+        for part, piece in zip(self._parts, pieces, strict=True):
+            part.copy_(piece.reshape(part.shape))
         if self.constant_scale and log_scale is not None:
-            self._mechanism.log_scale.bias.copy_(log_scale.clamp(min=SMALLEST_LOG_SCALE))
+            self._log_scale.bias.copy_(log_scale.clamp(min=SMALLEST_LOG_SCALE))

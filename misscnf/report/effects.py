@@ -15,8 +15,6 @@ few, else at the median. Each is one line of the forest plot.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -64,12 +62,7 @@ class Question:
     ) -> Effect:
         """Returns the effect of one value of the treatment against another.
 
-        Arguments:
-            value: The first arm.
-            versus: The second.
-            where: Tells who is in the group; everybody if None.
-            treated: Whether to average over those who have the first value by themselves.
-            draws: Units that are averaged; as the rules say by default.
+        It is averaged over everybody, or a group, or those who have the first value by themselves.
         """
         given = self._given(versus, self.rules.draws if draws is None else draws)
         arm = {self.treatment: value}
@@ -212,14 +205,10 @@ def _parts(question: Question, name: str) -> list[tuple[str, Where]]:
     if not rules.least_share <= (seen <= middle).mean() <= 1.0 - rules.least_share:
         return []
     return [
-        (f"{label(middle)} or less", partial(_is, operator.le, name, middle)),
-        (f"above {label(middle)}", partial(_is, operator.gt, name, middle)),
+        (f"{label(middle)} or less", lambda units: units[name].astype(float) <= middle),
+        (f"above {label(middle)}", lambda units: units[name].astype(float) > middle),
     ]
 
 
 def _has_level(name: str, level: Label, units: pd.DataFrame) -> np.ndarray:
     return (units[name] == level).to_numpy(dtype=bool)
-
-
-def _is(how: Callable[..., Any], name: str, middle: float, units: pd.DataFrame) -> np.ndarray:
-    return np.asarray(how(units[name].to_numpy(dtype=float), middle))

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import torch
-from scipy import special, stats
+from scipy import stats
 from torch import Tensor
 
 from misscnf.data.table import IncompleteTable
@@ -198,8 +198,6 @@ class Integrals:
     """Effective draws that are enough."""
     few: int
     """Rows with fewer."""
-    largest_error: float
-    """The largest standard error of a row's log-density."""
     score: float
     """The mean log-density of a row."""
 
@@ -212,8 +210,7 @@ class Integrals:
 def integrals(model: MissCNF, table: IncompleteTable, rules: FitChecks, seed: int) -> Integrals:
     """Returns how sharply the log-density of each row is known."""
     found = pd.DataFrame(model.log_prob(table, quality=True, seed=seed))
-    names = ["effective_draws", "log_prob", "standard_error"]
-    draws, log_prob, errors = (found[name].to_numpy(dtype=float) for name in names)
+    draws, log_prob = (found[name].to_numpy(float) for name in ("effective_draws", "log_prob"))
     finite, possible = draws[np.isfinite(draws)], np.isfinite(log_prob)
     return Integrals(
         rows=len(found),
@@ -223,7 +220,6 @@ def integrals(model: MissCNF, table: IncompleteTable, rules: FitChecks, seed: in
         typical=float(np.median(finite)) if len(finite) else np.inf,
         enough=rules.enough_draws,
         few=int((finite < rules.enough_draws).sum()),
-        largest_error=float(errors[possible].max(initial=0)),
         score=float(log_prob[possible].mean()) if possible.any() else float("nan"),
     )
 
@@ -241,11 +237,6 @@ def check_fit(model: MissCNF, table: IncompleteTable, rules: FitChecks, seed: in
     """Checks a fitted model by the rows of a table."""
     given = model, table, rules, seed
     return ModelChecks(noise_checks(*given), overimpute(*given), integrals(*given))
-
-
-def normal_places(count: int) -> np.ndarray:
-    """Returns where the sorted noise of so many rows would be, on average (count,)."""
-    return special.ndtri((np.arange(count) + 0.5) / count)
 
 
 def _some_rows(table: IncompleteTable, most: int, seed: int) -> IncompleteTable:

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.special import ndtri
 
 from misscnf.display.style import STYLE
 from misscnf.identification import Report
@@ -32,7 +33,7 @@ from misscnf.identification.pictures import (
 )
 from misscnf.queries.effects import Effect
 from misscnf.report.effects import Line
-from misscnf.report.model_checks import NoiseCheck, Overimputation, normal_places
+from misscnf.report.model_checks import NoiseCheck, Overimputation
 from misscnf.report.settings import Limits
 from misscnf.report.words import Answer, signed, whole
 
@@ -74,44 +75,50 @@ def image(figure: Figure, alt: str) -> Image:
 
 
 def draw_forest(lines: Sequence[Line], unit: str) -> Image:
-    """Draws effects with their intervals, one below the other."""
-    places, headings = _places(lines)
-    rows = places[-1] + 1
+    """Draws effects with their intervals, one below the other: names left, numbers right."""
+    rows = _forest_rows(lines)
     spread = Answer(lines[0].answer).spread
     numbers = [_told(line.answer, spread) for line in lines]
     told = [f"{line.heading} {line.label}: {n}" for line, n in zip(lines, numbers, strict=True)]
     alt = f"Forest plot, {unit}. {'; '.join(told)}."
-    with new_figure(STYLE.wide, 0.75 + 0.235 * rows) as figure:
+    with new_figure(STYLE.wide, 0.75 + 0.235 * len(rows)) as figure:
         ax = figure.subplots()
         ax.axvline(0.0, color=STYLE.soft, linewidth=0.9, linestyle=(0, (4, 3)))
-        for place, line in zip(places, lines, strict=True):
-            _draw_line(ax, place, line.answer, first=line is lines[0])
-        _write_sides(ax, places, headings, lines, numbers)
-        ax.set_ylim(rows - 0.4, -0.6)
+        for place, (_, line) in enumerate(rows):
+            if line is not None:
+                _draw_line(ax, place, line.answer, first=line is lines[0])
+        ax.set_yticks(range(len(rows)), [name for name, _ in rows], ha="left")
+        ax.tick_params(axis="y", length=0, pad=4.9 * max(len(name) for name, _ in rows))
+        for (_, line), tick in zip(rows, ax.get_yticklabels(), strict=True):
+            tick.set_fontweight("bold" if line is None or line is lines[0] else "normal")
+        right = ax.secondary_yaxis("right")
+        right.set_yticks([i for i, (_, line) in enumerate(rows) if line is not None], numbers)
+        right.tick_params(length=0)
+        right.spines["right"].set_visible(False)
+        ax.set_ylim(len(rows) - 0.4, -0.6)
         ax.spines["left"].set_visible(False)
         ax.set_xlabel(short(unit, 62), fontsize=8)
         ax.grid(axis="x")
         return image(figure, alt)
 
 
+def _forest_rows(lines: Sequence[Line]) -> list[tuple[str, Line | None]]:
+    """Returns the lines with their names, and between them the headings of groups."""
+    rows: list[tuple[str, Line | None]] = []
+    heading = ""
+    for line in lines:
+        if line.heading and line.heading != heading:
+            rows.append((short(line.heading, 26), None))
+        heading = line.heading
+        # A space that SVG keeps: it drops ordinary ones before a word.
+        own = f"\N{EN SPACE}{short(line.label, 24)}" if heading else short(line.label, 26)
+        rows.append((own, line))
+    return rows
+
+
 def _told(answer: Effect, spread: float) -> str:
     estimate, ends = Answer(answer).numbers(spread)
     return f"{signed(estimate)} ({ends})" if ends else signed(estimate)
-
-
-def _places(lines: Sequence[Line]) -> tuple[list[int], dict[int, str]]:
-    """Returns the row of each line, and the rows of the headings above groups."""
-    places: list[int] = []
-    headings: dict[int, str] = {}
-    row, heading = 0, ""
-    for line in lines:
-        if line.heading and line.heading != heading:
-            headings[row] = line.heading
-            row += 1
-        heading = line.heading
-        places.append(row)
-        row += 1
-    return places, headings
 
 
 def _draw_line(ax: Axes, place: int, answer: Effect, *, first: bool) -> None:
@@ -126,45 +133,16 @@ def _draw_line(ax: Axes, place: int, answer: Effect, *, first: bool) -> None:
     ax.plot([estimate], [place], marker=marker, markersize=size, color=colour, **edge)
 
 
-def _write_sides(
-    ax: Axes,
-    places: list[int],
-    headings: dict[int, str],
-    lines: Sequence[Line],
-    numbers: list[str],
-) -> None:
-    """Writes names left, numbers right."""
-    names = {row: short(name, 26) for row, name in headings.items()}
-    for row, line in zip(places, lines, strict=True):
-        # A space that SVG keeps: it drops ordinary ones before a word.
-        own = f"\N{EN SPACE}{short(line.label, 24)}" if line.heading else short(line.label, 26)
-        names[row] = own
-    rows = sorted(names)
-    ax.set_yticks(rows, [names[row] for row in rows], ha="left")
-    ax.tick_params(axis="y", length=0, pad=4.9 * max(map(len, names.values())))
-    for row, tick in zip(rows, ax.get_yticklabels(), strict=True):
-        tick.set_fontweight("bold" if row in headings or row == places[0] else "normal")
-    right = ax.secondary_yaxis("right")
-    right.set_yticks(places, numbers)
-    right.tick_params(length=0)
-    right.spines["right"].set_visible(False)
-
-
 def draw_curve(
     curve: pd.DataFrame,
     treatment: str,
     outcome: str,
     seen: np.ndarray,
-    arms: tuple[float, float] | None,
+    arms: tuple[float, float],
 ) -> Image:
-    """Draws the outcome along the treatment, with its band and where the rows are.
+    """Draws the outcome along the treatment, with its band, both arms and the rows' values.
 
-    Arguments:
-        curve: What `MissCNF.curve` returns, chances in percent.
-        treatment: The column along.
-        outcome: What the curve is of, in words.
-        seen: The treatment's values in the rows.
-        arms: The two values that the report compares, if they are numbers.
+    The curve is what `MissCNF.curve` returns, chances in percent; `outcome` says what it is of.
     """
     x = curve[treatment].to_numpy(dtype=float)
     y = curve["mean"].to_numpy(dtype=float)
@@ -178,7 +156,7 @@ def draw_curve(
             band = curve["mean_lower"], curve["mean_upper"]
             above.fill_between(x, *band, color=STYLE.pale_blue, linewidth=0)
         above.plot(x, y, color=STYLE.blue, marker="o" if len(x) <= 8 else "", markersize=4)
-        for arm in arms or ():
+        for arm in arms:
             above.axvline(arm, color=STYLE.orange, linewidth=0.9, linestyle=(0, (4, 3)))
         above.set_ylabel(short(outcome, 34))
         above.grid(axis="y")
@@ -260,7 +238,7 @@ def draw_noise(check: NoiseCheck, limits: Limits) -> Image:
     alt = f"Quantiles of the noise of {check.node} against a standard normal: {said} found."
     # As many points as the eye tells apart, with both ends: every further one costs bytes.
     some = np.unique(np.linspace(0, len(check.noise) - 1, limits.quantiles).astype(np.int64))
-    places, noise = normal_places(len(check.noise))[some], check.noise[some]
+    places, noise = ndtri((some + 0.5) / len(check.noise)), check.noise[some]
     colour = STYLE.blue if check.ok else STYLE.orange
     with new_figure(STYLE.small, 1.8) as figure:
         ax = figure.subplots()

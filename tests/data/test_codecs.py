@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from misscnf.data import domains
-from misscnf.data.codecs import CODECS, Continuous, Count, Levels
+from misscnf.data.codecs import CODECS, Count, Levels
 from misscnf.data.domains import CONTINUOUS, Domain
 from misscnf.data.table import IncompleteTable, Schema
 from misscnf.errors import InputError
@@ -323,13 +323,6 @@ def test_labels_that_json_cannot_keep_are_refused():
     cut = pd.cut(pd.Series([1.0, 5.0, 9.0]), [0, 3, 6, 10])
     with pytest.raises(InputError, match=r"'x'.*Interval.*rename_categories"):
         read(cut)
-
-
-def test_an_earlier_model_without_dtypes_is_read():
-    entry = {"kind": "continuous", "name": "x", "location": 2.0, "scale": 3.0}
-    column = Schema.from_dict({"columns": [entry]}).columns[0]
-    assert column.decode(np.array([1.0])).tolist() == [5.0]
-    assert isinstance(column, Continuous)
 
 
 def test_counts_in_objects_come_back_as_whole_numbers():

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from misscnf.data.kinds import KindRules, describe
-from misscnf.data.table import IncompleteTable, Schema
+from misscnf.data.kinds import KindRules
+from misscnf.data.table import IncompleteTable, Schema, describe
 from misscnf.errors import InputError
 
 HOLE = float("nan")

@@ -251,18 +251,25 @@ def test_schema_survives_json(frame):
     assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
 
 
+NUMBERS = Continuous("x", Unit()).to_dict()
+
+
+def test_a_whole_schema_is_read():
+    assert Schema.from_dict({"columns": [NUMBERS]}).columns == (Continuous("x", Unit()),)
+
+
 @pytest.mark.parametrize(
     "entry",
     [
         {},
         {"columns": 3},
-        {"columns": [{"kind": "continuous", "name": "x", "location": 0.0}]},
+        {"columns": [{name: entry for name, entry in NUMBERS.items() if name != "scale"}]},
         {"columns": [{"kind": "ordinal", "name": "x"}]},
         {"columns": [{"kind": "interval", "name": "x"}]},
-        {"columns": [{"kind": "continuous", "name": "x", "location": 0, "scale": 1, "dtype": {}}]},
-        {"columns": [{"kind": "continuous", "name": "x", "location": 0.0, "scale": "wide"}]},
-        {"columns": [{"kind": "continuous", "name": "x", "location": 0.0, "scale": 0.0}]},
-        {"columns": [{"kind": "continuous", "name": "x", "location": HOLE, "scale": 1.0}]},
+        {"columns": [{**NUMBERS, "dtype": {}}]},
+        {"columns": [{**NUMBERS, "scale": "wide"}]},
+        {"columns": [{**NUMBERS, "scale": 0.0}]},
+        {"columns": [{**NUMBERS, "location": HOLE}]},
     ],
 )
 def test_broken_schema_is_refused(entry):

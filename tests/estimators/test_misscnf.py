@@ -58,7 +58,7 @@ def network(df):
     return MissCNF(GRAPH, settings=SETTINGS, progress=False).fit(df)
 
 
-@pytest.fixture(scope="module", params=["linear", "network"])
+@pytest.fixture(scope="module", params=["linear", pytest.param("network", marks=pytest.mark.slow)])
 def model(request):
     return request.getfixturevalue(request.param)
 
@@ -105,6 +105,7 @@ def test_density_of_one_column_integrates_to_one_in_original_units(network, comp
     assert quad.simpson(density, x=grid) == pytest.approx(1.0, abs=0.01)
 
 
+@pytest.mark.slow
 def test_quality_has_exact_rows_with_no_error(network, df, complete):
     exact = network.log_prob(complete.head(5), quality=True)
     assert list(exact.columns) == ["log_prob", "standard_error", "effective_draws", "reason"]
@@ -289,6 +290,7 @@ def test_validation_may_be_a_share_or_another_table(df, complete):
     assert "validation" not in none.history_
 
 
+@pytest.mark.slow
 def test_history_is_in_original_units(network, df):
     """The last epoch's training likelihood is near that of the fitted model on all rows."""
     assert network.history_.train.iloc[-1] == pytest.approx(network.score(df), abs=1.0)

@@ -10,15 +10,18 @@ import pytest
 import torch
 
 from misscnf import MissCNF
+from misscnf.data.domains import CONTINUOUS
 from misscnf.data.rows import MemoryRows
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.elpd import ElpdDifference
-from misscnf.fitting.select.crossfit import Folds, cross_fit, some_rows
+from misscnf.fitting.select.crossfit import CrossFit, Folds, RichSet, cross_fit
 from misscnf.fitting.select.forms import build_model
-from misscnf.fitting.settings import preset_settings
+from misscnf.fitting.select.given import Given, some_rows
+from misscnf.fitting.settings import Shape, preset_settings
 from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.simplified_newton import maximise_lines
+from misscnf.graph import CausalGraph
 from misscnf.model import Structure
 
 GRAPH = "a -> b; b -> c; a -> d"
@@ -61,7 +64,8 @@ def crossed(model):
         for seed, its_line in enumerate(lines)
     ]
     every = frozenset({1, 2, 3})
-    return cross_fit(completions, folds, starts, lines, every, SETTINGS, seed=0)
+    given = Given(Structure.of(model.graph_, domains), MemoryRows(*pair), SETTINGS, 0)
+    return cross_fit(completions, folds, starts, lines, every, given)
 
 
 def test_folds_deal_every_row_out_once():
@@ -103,17 +107,99 @@ def test_gains_by_node_add_up_along_a_path(crossed):
     assert crossed.elpd_difference(before, before) == ElpdDifference(0.0, 0.0)
 
 
-def test_a_row_is_judged_by_the_fold_that_left_it_out(crossed):
-    folds = Folds.of(600, SETTINGS.selection, seed=0)
-    whole = crossed.log_prob(frozenset())
-    swapped = copy.copy(crossed)
-    swapped._parts = crossed._parts[:1]
-    alone = swapped.log_prob(frozenset())
-    mine = folds.fold == 0
-    assert torch.equal(alone[mine], whole[mine])
-    assert (alone[~mine] == 0).all()
+@pytest.fixture(scope="module")
+def many():
+    """Completions of nine nodes, and plain and rich models of every fold, which differ at random;
+    x2 and x5 share a mechanism."""
+    edges = "x0 -> x1 -> x2; x1 -> x3 -> x4; x0 -> x5; x4 -> x6; x5 -> x6; x6 -> x7 -> x8"
+    graph, g = CausalGraph.read(edges), torch.Generator().manual_seed(0)
+    keys = ["x2" if name == "x5" else name for name in graph.nodes]
+    structure = Structure.of(graph, [CONTINUOUS] * 9, keys)
+    values = torch.randn(200, 9, generator=g, dtype=torch.float64)
+    rows = MemoryRows(values, torch.rand(200, 9, generator=g) < 0.6)
+
+    def moved(model):
+        found = copy.deepcopy(model)
+        for parameter in found.parameters():
+            parameter.data += 0.15 * torch.randn(parameter.shape, generator=g)
+        return found
+
+    line = structure.build(Shape(hidden=())).double()
+    for block in range(len(line.blocks)):
+        line.block(block).start_unseen(0.5)
+    folds = Folds.of(200, SETTINGS.selection, 0)
+    plain = [moved(line) for _ in range(folds.count)]
+    rich = [moved(line) for _ in range(folds.count)]
+    return Completions.draw(line, rows, 8, g), folds, rich, plain
 
 
+def brute_force(many, candidates, rich):
+    """log p of every row with some blocks rich, every factor of the table evaluated."""
+    completions, folds, *models = many
+    answer = torch.empty(len(completions), dtype=torch.float64)
+    for fold in range(folds.count):
+
+        def log_factor(i, own, parents, fold=fold):
+            block = models[0][fold].block_of[i]
+            if block not in candidates:
+                return None
+            model = models[0 if block in rich else 1][fold]
+            return model.mechanism(i).log_prob(own, parents).expand(own.shape)[None]
+
+        rows = folds.rows(fold)
+        answer[rows] = completions.log_prob(rows, log_factor)[0].detach()
+    return answer
+
+
+def choose_by_brute_force(many, candidates, z):
+    """Backward elimination that asks every block again after each removal."""
+    chosen = candidates
+    while chosen:
+        whole = brute_force(many, candidates, chosen)
+        ratio, weakest = min(
+            (ElpdDifference.of(whole - brute_force(many, candidates, chosen - {b})).ratio, b)
+            for b in chosen
+        )
+        if ratio > z:
+            break
+        chosen -= {weakest}
+    return chosen
+
+
+def test_sets_of_rich_blocks_are_worth_what_all_factors_say(many):
+    candidates = frozenset(range(1, 8))
+    crossed = CrossFit(*many, candidates)
+    assert set(crossed.moves) == candidates
+    for rich in (frozenset(), frozenset({1, 4}), frozenset({2, 3, 6}), candidates):
+        now, wanted = RichSet(crossed, rich), brute_force(many, candidates, rich)
+        assert torch.allclose(now.log_prob(), wanted, atol=1e-10)
+        for block in candidates:
+            both = (brute_force(many, candidates, rich | {block}), rich - {block})
+            gain = both[0] - brute_force(many, candidates, both[1])
+            assert torch.allclose(now.gain(block), gain, atol=1e-10)
+        now.toggle(3)
+        now.toggle(3)
+        assert torch.allclose(now.log_prob(), wanted, atol=1e-10)
+
+
+@pytest.mark.parametrize("z", [-1.0, 0.0, 0.5, 1.5])
+def test_asking_neighbours_only_chooses_what_asking_everyone_does(many, z):
+    candidates = frozenset(range(8))
+    found = CrossFit(*many, candidates).choose(z)
+    assert found == choose_by_brute_force(many, candidates, z)
+
+
+def test_a_row_is_judged_by_the_fold_that_left_it_out(many):
+    completions, folds, rich, plain = many
+    candidates = frozenset({1, 2, 3})
+    other = CrossFit(completions, folds, [plain[0], *rich[1:]], plain, candidates)
+    whole = CrossFit(*many, candidates)
+    one, two = (RichSet(crossed, candidates).log_prob() for crossed in (whole, other))
+    assert (((one - two).abs() > 1e-9) == (folds.fold == 0)).double().mean() > 0.9
+    assert torch.equal(one[folds.fold != 0], two[folds.fold != 0])
+
+
+@pytest.mark.slow
 def test_a_higher_bar_keeps_fewer_nodes(crossed):
     assert crossed.choose(-math.inf) == crossed.candidates
     assert crossed.choose(math.inf) == frozenset()

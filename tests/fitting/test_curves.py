@@ -11,18 +11,22 @@ from oracles import gaussian_process
 
 import misscnf.fitting.replicates as replicates_home
 import misscnf.fitting.select.curves as curves_home
+import misscnf.fitting.select.means as means_home
 import misscnf.fitting.smooth.basis as basis_home
 import misscnf.fitting.train.loop as loop_home
-from misscnf import MissCNF
+from misscnf import MissCNF, options
 from misscnf.cli.fit import chosen_sentence
 from misscnf.data.domains import CONTINUOUS
 from misscnf.data.rows import MemoryRows
 from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.fit import fit_model
 from misscnf.fitting.replicates import replicate_fit
-from misscnf.fitting.select.curves import choose_curves
+from misscnf.fitting.select.curves import CurveTrial
+from misscnf.fitting.select.given import Given
+from misscnf.fitting.select.means import choose_means
 from misscnf.fitting.settings import Curves, Shape, preset_settings
 from misscnf.fitting.smooth.basis import find_basis, fit_curve
+from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.sandwich import Information
 from misscnf.fitting.train.ensemble import CompletionLikelihood
 from misscnf.graph import CausalGraph
@@ -51,23 +55,25 @@ def pair(df):
     return values.nan_to_num(), ~values.isnan()
 
 
-def chosen_curves(df, networks):
-    rows = MemoryRows(*pair(df))
-    line = STRUCTURE.build(Shape(hidden=())).double()
-    return choose_curves(line, STRUCTURE, rows, networks, SETTINGS, 0)
+def chosen_means(df, *, networks=True):
+    """What the means of a table are; the sieve lets everything pass."""
+    every = {"selection.curve_p_value": 1.1, "selection.network_p_value": 1.1}
+    given = Given(STRUCTURE, MemoryRows(*pair(df)), options.change(SETTINGS, every), 0)
+    return choose_means(fit_linear(STRUCTURE, given.rows).model, given, networks=networks)
 
 
-def choose(df, networks=()):
-    """The curves, where networks beat the line at some nodes by far."""
-    elpd_differences = {node: ElpdDifference(10.0, 1.0) for node in networks}
-    return chosen_curves(df, elpd_differences)[0]
+def choose(df):
+    """The curves, where no network is tried."""
+    return chosen_means(df, networks=False).curves
 
 
 @pytest.mark.slow
 def test_what_bends_gets_a_curve_and_a_line_does_not():
     """The line's curve has a chance of 6.7 % at most; the seed is fixed."""
-    assert choose(table(), {1}).keys() == {1}
     assert choose(table()).keys() == {1}
+    found = chosen_means(table())
+    assert found.curves.keys() == {1}
+    assert not found.networks
 
 
 @pytest.mark.slow
@@ -75,7 +81,9 @@ def test_a_network_keeps_what_basis_functions_of_one_width_say_badly():
     def steep(a):
         return 3 * np.tanh(8 * a) + 0.3 * a
 
-    assert 1 not in choose(table(3000, form=steep), {1})
+    found = chosen_means(table(3000, form=steep))
+    assert 1 not in found.curves
+    assert 1 in found.networks
 
 
 @pytest.mark.slow
@@ -96,14 +104,31 @@ def test_one_that_beats_the_line_alone_has_to_do_so_more_clearly(
     """Standard errors of curve and network over the line; None if no network was tried, 0 if none
     was chosen. Where both are, the network does not beat the curve. Few rows are poor
     witnesses."""
+
+    def compared(line, completions, candidates, given):
+        won = {b: ElpdDifference(network, 1.0) for b in candidates & {1}}
+        return means_home._Compared(by_block=won, chosen=frozenset(won if network else ()))
+
     monkeypatch.setattr(curves_home, "_curve_elpd", lambda *_: ElpdDifference(curve, 1.0))
     monkeypatch.setattr(curves_home, "_network_elpd", lambda *_: ElpdDifference(0.0, 1.0))
-    networks = None if network is None else {1: ElpdDifference(network, 1.0)} if network else {}
+    monkeypatch.setattr(means_home, "_compare_networks", compared)
     for rows, wanted in ((1000, chosen), (300, of_few_rows)):
         df = table(rows)
-        df["c"] = np.nan  # so that b alone is asked
-        curves, left = chosen_curves(df, networks)
-        assert ("curve" if curves else "network" if left else "line") == wanted
+        df.loc[20:, "c"] = np.nan  # so that b alone can have a curve
+        found = chosen_means(df, networks=network is not None)
+        assert ("curve" if found.curves else "network" if found.networks else "line") == wanted
+
+
+def test_a_curve_that_says_it_all_meets_no_network(monkeypatch):
+    """A parabola leaves nothing behind that is bent; the seed is fixed, the chance is 5 %."""
+    asked, rival = [], ElpdDifference(9.0, 1.0)
+    monkeypatch.setattr(curves_home, "_network_elpd", lambda *_: asked.append(1) or rival)
+    given = Given(STRUCTURE, MemoryRows(*pair(table())), SETTINGS, 0)
+    trial = CurveTrial.of(fit_linear(STRUCTURE, given.rows).model.block(1), given, 1)
+    assert not trial.loses_to_network()
+    assert not asked
+    monkeypatch.setattr(curves_home, "left_p_value", lambda *_: 0.01)
+    assert trial.loses_to_network()
 
 
 @pytest.mark.slow

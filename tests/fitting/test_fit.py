@@ -75,6 +75,7 @@ def parameters(model):
     return torch.cat([p.flatten() for p in model.model_.parameters()])
 
 
+@pytest.mark.slow
 def test_same_seed_same_bits_and_another_seed_other_bits():
     graph, df = table()
     settings = {**SMALL, "selection.compare": False}
@@ -127,6 +128,7 @@ def _epochs(state):
     return json.loads(state.read_bytes())["state"]["loop"]["epoch"] if state.exists() else 0
 
 
+@pytest.mark.slow
 def test_a_finished_checkpoint_gives_the_same_model_at_once(tmp_path):
     graph, df = table()
     settings = {**SMALL, "selection.compare": False}

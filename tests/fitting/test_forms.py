@@ -10,8 +10,9 @@ from misscnf.data.domains import CONTINUOUS, Binary
 from misscnf.data.rows import MemoryRows
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.fit import Fitted
-from misscnf.fitting.select.forms import Form, build_model, choose_noise
-from misscnf.fitting.select.noise import noise_p_values
+from misscnf.fitting.select.forms import Form, build_model
+from misscnf.fitting.select.given import Given
+from misscnf.fitting.select.noise import choose_noise, noise_p_values
 from misscnf.fitting.settings import Shape, preset_settings
 from misscnf.graph import CausalGraph
 from misscnf.mechanisms import Gaussian, Ordinal, Spline
@@ -96,16 +97,9 @@ def test_a_right_fit_asks_for_nothing():
     graph, settings = CausalGraph.read("a -> b"), preset_settings("auto", {"epochs": 4})
     line = build_model(Structure.of(graph, [CONTINUOUS] * 2), Shape(hidden=())).double()
     line.mechanism(1).set_line(0.0, [1.0], 1.0)
-    assert (
-        choose_noise(
-            line,
-            Structure.of(graph, [CONTINUOUS] * 2),
-            MemoryRows(values, observed),
-            settings,
-            seed=0,
-        )
-        == {}
-    )
+    structure = Structure.of(graph, [CONTINUOUS] * 2)
+    given = Given(structure, MemoryRows(values, observed), settings, 0)
+    assert choose_noise(line, given) == {}
 
 
 @pytest.mark.slow
@@ -123,9 +117,8 @@ def test_noise_that_no_row_shows_earns_nothing():
     rows = torch.tensor(np.stack([a, b], 1)), observed
     completions = Completions.draw(line, MemoryRows(*rows), 8, torch.Generator().manual_seed(0))
     assert noise_p_values(line, completions)[0] < 1e-6  # it looks odd
-    assert 0 not in choose_noise(
-        line, Structure.of(graph, [CONTINUOUS] * 2), MemoryRows(*rows), settings, seed=0
-    )
+    structure = Structure.of(graph, [CONTINUOUS] * 2)
+    assert 0 not in choose_noise(line, Given(structure, MemoryRows(*rows), settings, 0))
 
 
 @pytest.mark.slow
@@ -137,17 +130,13 @@ def test_asking_about_noise_leaves_the_fit_as_it_is():
     line = build_model(Structure.of(graph, [CONTINUOUS] * 2), Shape(hidden=())).double()
     line.mechanism(1).set_line(0.1, [1.0 / 3.0], 1.0)
     before = {name: tensor.clone() for name, tensor in line.state_dict().items()}
-    choose_noise(
-        line,
-        Structure.of(graph, [CONTINUOUS] * 2),
-        MemoryRows(values, torch.ones(600, 2).bool()),
-        settings,
-        seed=0,
-    )
+    rows = MemoryRows(values, torch.ones(600, 2).bool())
+    choose_noise(line, Given(Structure.of(graph, [CONTINUOUS] * 2), rows, settings, 0))
     for name, tensor in line.state_dict().items():
         assert torch.equal(tensor, before[name])
 
 
+@pytest.mark.slow
 def test_rich_noise_predicts_better_and_survives_a_save(model, tmp_path):
     new = table(seed=1)
     gaussian = MissCNF(GRAPH, kinds="continuous", preset="linear", progress=False).fit(table())
@@ -168,6 +157,7 @@ def test_rich_noise_has_intervals(model):
     assert effect.estimate == pytest.approx(1.0, abs=0.3)
 
 
+@pytest.mark.slow
 def test_epochs_of_both_trainings_are_counted_on(model):
     epochs = model.history_.epoch.tolist()
     assert epochs == sorted(set(epochs))

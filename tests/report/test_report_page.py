@@ -198,7 +198,7 @@ def test_a_trained_fit_has_its_curve_and_its_comparison(make_page):
     page = make_page(model, df, "trained")
     (curve,) = page.alts("Training curve")
     assert f"held-out rows from {model.history_['validation'].iloc[0]:.3f}" in curve
-    assert f"Networks gain {model.comparison_['elpd_difference']:.3f} ±" in page.text
+    assert f"less that of lines is {model.comparison_['elpd_difference']:.3f} ±" in page.text
     assert "Networks for b" in page.text
 
 

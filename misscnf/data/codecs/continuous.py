@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -100,11 +100,8 @@ class Continuous(Column, kinds=("continuous",)):
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Continuous:
-        """The inverse of `to_dict`; a model saved before there were dtypes has float64."""
-        link = {name: entry[name] for name in ("link", "low", "high") if name in entry}
-        unit = Unit(float(entry["location"]), float(entry["scale"]), **link)
-        dtype = dtypes.from_dict(entry["dtype"]) if "dtype" in entry else FLOAT
-        return cls(str(entry["name"]), unit, dtype)
+        unit = Unit(**{field.name: entry[field.name] for field in fields(Unit)})
+        return cls(entry["name"], unit, dtypes.from_dict(entry["dtype"]))
 
 
 def refuse_constant(name: str, cells: np.ndarray) -> None:

@@ -1,18 +1,15 @@
-r"""Line, curve or network? The rows that show a family whole decide about its mean.
+r"""Curves of means: the rows that show a family whole say whether one is worth it.
 
 A curve whose prior precision the evidence chose (`evidence`) stands between the line and the
 network. It is solved for, not trained, so every fold's curve costs a matrix product. Each row is
-judged by models of the other folds (`crossfit`): a node gets the curve if it beats the line and,
-where the line was left behind by a network too, unless that beats the curve. Two that try have
-twice the luck: where only one of them beats the line, it has to do so more clearly, if the rows
-are so many that the other could have seen what it sees. The network of the comparison is half as
-wide as one that is kept and is trained for as many epochs as the likelihood has in a fit: stopped
-early, it would itself be a smoother, and say nothing of what it could do.
+judged by models of the other folds (`crossfit`). The network that a curve has to stand up to is
+half as wide as one that is kept and is trained for as many epochs as the likelihood has in a fit:
+stopped early, it would itself be a smoother, and say nothing of what it could do. It is trained
+only where what the curve leaves of the rows is still bent (`nonlinearity`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -23,14 +20,14 @@ from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.select.crossfit import CrossFit, Folds, cross_fit
-from misscnf.fitting.settings import Settings
+from misscnf.fitting.select.given import Given
+from misscnf.fitting.select.nonlinearity import left_p_value
 from misscnf.fitting.smooth.basis import Basis, find_basis, fit_curve
-from misscnf.fitting.train.ensemble import EpochWatcher
 from misscnf.graph import CausalGraph
 from misscnf.mechanisms import Gaussian, Mechanism, Shape
 from misscnf.model import StructuralModel, Structure
 
-__all__ = ["choose_curves", "reselect_curve"]
+__all__ = ["CurveTrial", "reselect_curve"]
 
 
 @dataclass(frozen=True)
@@ -73,11 +70,11 @@ class _Family:
         return self.rows[:, :-1], self.rows[:, -1]
 
     def basis(
-        self, x: Tensor, settings: Settings, seed: int, node: int, scale: Tensor | None = None
+        self, x: Tensor, given: Given, node: int, scale: Tensor | None = None
     ) -> Basis | None:
         """Returns what a curve of the node in features x should rest on, if it should be one."""
-        generator, y = derive_generator(seed, "centres", node), self.rows[:, -1]
-        return find_basis(x, y, self.table, self.shown, generator, settings.curves, scale)
+        about = (self.table, self.shown, given.generator("centres", node), given.settings.curves)
+        return find_basis(x, self.rows[:, -1], *about, scale)
 
     def completions(self) -> Completions:
         """Returns the rows as completions of themselves."""
@@ -95,106 +92,101 @@ class _Family:
         return [self.model(fit_curve(*given, weights)) for weights in folds.weights()]
 
 
-def choose_curves(
-    line: StructuralModel,
-    structure: Structure,
-    rows: RowSource,
-    networks: Mapping[int, ElpdDifference] | None,
-    settings: Settings,
-    seed: int,
-    watch: EpochWatcher | None = None,
-) -> tuple[dict[int, Mechanism], frozenset[int]]:
-    """Returns curves, fitted to rows that show their family, and the blocks that keep a network.
+@dataclass(frozen=True)
+class CurveTrial:
+    """A curve of one block, and what it gains over the line on rows that show the family."""
 
-    Arguments:
-        line: The linear fit.
-        structure: The graph, its domains and ties.
-        rows: All rows.
-        networks: The blocks for which a network beats the line, and by how much; None if no
-            network was tried.
-        settings: How networks are trained and curves chosen.
-        seed: Where randomness starts.
-        watch: Called after each epoch.
-    """
-    selection = settings.selection
-    chosen: dict[int, Mechanism] = {}
-    left = set(networks or ())
-    for block, nodes in enumerate(structure.blocks):
-        if not structure.parents_of(block) or "curve" not in line.block(block).growths:
-            continue
-        family = _Family.of(structure, rows, block)
-        count = len(family.rows)
-        if count < max(selection.fewest_complete, selection.least_share * family.shown):
-            continue
-        x, y = family.pair
-        basis = family.basis(line.block(block).features(x), settings, seed, nodes[0])
+    family: _Family
+    basis: Basis
+    over_line: ElpdDifference
+    given: Given
+
+    @staticmethod
+    def of(line: Mechanism, given: Given, block: int) -> CurveTrial | None:
+        """Tries a curve; None where too few rows show the family, or it should be none.
+
+        Arguments:
+            line: The mechanism of the block in the linear fit.
+            given: Structure, rows, settings and seed.
+            block: The block.
+        """
+        family, selection = _Family.of(given.structure, given.rows, block), given.selection
+        fewest = max(selection.fewest_complete, selection.least_share * family.shown)
+        if len(family.rows) < fewest:
+            return None
+        basis = family.basis(
+            line.features(family.pair[0]), given, given.structure.blocks[block][0]
+        )
         if basis is None:
-            continue
-        of_network = (networks or {}).get(block)
-        alone = selection.z_alone if count >= selection.many_complete else selection.z
-        agreed = networks is None or of_network is not None
-        if _curve_elpd(family, basis, settings, seed).ratio < (selection.z if agreed else alone):
-            if of_network is not None and of_network.ratio < alone:
-                left.remove(block)  # a network that won by luck, since a curve does not see it
-            continue
-        if of_network is not None:
-            if _network_elpd(family, basis, settings, seed, watch).ratio > selection.z:
-                continue
-            left.remove(block)
-        chosen[block] = fit_curve(basis, structure.parents_of(block), x, y)
-    return chosen, frozenset(left)
+            return None
+        return CurveTrial(family, basis, _curve_elpd(family, basis, given), given)
+
+    @property
+    def share(self) -> float:
+        """Of the rows, those that show the family."""
+        return len(self.family.rows) / self.family.table
+
+    @property
+    def alone(self) -> float:
+        """Standard errors by which it has to beat the line if nothing else does."""
+        selection = self.given.selection
+        many = len(self.family.rows) >= selection.many_complete
+        return selection.z_alone if many else selection.z
+
+    def mechanism(self) -> Mechanism:
+        """Returns the curve, fitted to all rows that show the family."""
+        return fit_curve(self.basis, self.family.structure.domains[:-1], *self.family.pair)
+
+    def loses_to_network(self) -> bool:
+        """Whether a network beats the curve, where the rows say that one might."""
+        selection, seed = self.given.selection, self.given.seed
+        p_value = left_p_value(self.mechanism(), *self.family.pair, selection, seed)
+        if p_value >= selection.network_p_value:
+            return False
+        return _network_elpd(self.family, self.basis, self.given).ratio > selection.z
 
 
-def reselect_curve(
-    mechanism: Mechanism,
-    structure: Structure,
-    rows: RowSource,
-    block: int,
-    settings: Settings,
-    seed: int,
-) -> Mechanism:
+def reselect_curve(mechanism: Mechanism, given: Given, block: int) -> Mechanism:
     """Returns a mechanism with the same network of the scale, its curve chosen anew for that.
 
     A prior precision that was chosen for noise of one size is too high where there is less of it.
 
-    Arguments are those of `choose_curves`, and:
+    Arguments:
         mechanism: A curve with a network of the scale.
+        given: Structure, rows, settings and seed.
         block: Whose mechanism it is.
     """
-    mean = mechanism.linear_mean()
+    mean, structure = mechanism.linear_mean(), given.structure
     assert mean is not None
-    family = _Family.of(structure, rows, block)
+    family = _Family.of(structure, given.rows, block)
     x, y = family.pair
     log_scale, first = mean.log_scale(x), structure.blocks[block][0]
     scale = torch.exp(log_scale - log_scale.mean())
-    basis = family.basis(mechanism.features(x), settings, seed, first, scale)
+    basis = family.basis(mechanism.features(x), given, first, scale)
     if basis is None:
         return mechanism
     return mechanism.with_mean_of(fit_curve(basis, structure.parents_of(block), x, y, scale**-2.0))
 
 
-def _curve_elpd(family: _Family, basis: Basis, settings: Settings, seed: int) -> ElpdDifference:
+def _curve_elpd(family: _Family, basis: Basis, given: Given) -> ElpdDifference:
     """Returns what a curve gains over the line."""
-    folds = Folds.of(len(family.rows), settings.selection, seed)
+    folds = Folds.of(len(family.rows), given.selection, given.seed)
     curves, lines = (family.fits(of, folds) for of in (basis, None))
     node = frozenset({family.node})
-    crossed = CrossFit(family.completions(), folds, curves, lines, node, only=True)
+    crossed = CrossFit(family.completions(), folds, curves, lines, node)
     return crossed.elpd_difference(node, frozenset())
 
 
-def _network_elpd(
-    family: _Family, basis: Basis, settings: Settings, seed: int, watch: EpochWatcher | None
-) -> ElpdDifference:
+def _network_elpd(family: _Family, basis: Basis, given: Given) -> ElpdDifference:
     """Returns what a network gains over the curve."""
-    folds = Folds.of(len(family.rows), settings.selection, seed)
+    folds = Folds.of(len(family.rows), given.selection, given.seed)
     starts = []
-    shape = Shape(hidden=settings.selection.hidden)
+    shape = Shape(hidden=given.selection.hidden)
     for fold, line in enumerate(family.fits(None, folds)):
         mechanism = shape.build(family.structure.domains[:-1])
-        mechanism.initialise(derive_generator(seed + fold, "rival"))
+        mechanism.initialise(derive_generator(given.seed + fold, "rival"))
         mechanism.start_from(line.mechanism(family.node))
         starts.append(family.model(mechanism))
     node, curves = frozenset({family.node}), family.fits(basis, folds)
-    given = (family.completions(), folds, starts, curves, node, settings, seed, watch)
-    crossed = cross_fit(*given, only=True)
+    crossed = cross_fit(family.completions(), folds, starts, curves, node, given)
     return crossed.elpd_difference(node, frozenset())

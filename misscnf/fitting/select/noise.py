@@ -5,28 +5,36 @@ parents. Four directions away from the normal law, and 2 p away from a constant 
 
     sin u − …,  cos u − …,  sin 2u − …,  cos 2u − …,      (u² − 1) b(x_pa),
 
-have mean zero given what a row shows, if the fit is right (Rao 1948; each is the slope of the log-
-likelihood as the law of u is tilted that way, by Fisher's identity). What the fit could have moved
-by itself, u and u² − 1 and u b(x_pa) of all nodes, the basis functions of curves among the b, is
-regressed out of them row by row (Neyman's C(α)). With r_i what is left of row i, (Σ r)ᵀ (Σ r rᵀ)⁻¹
-(Σ r) is χ² under the fit.
+are tested (`scores`). What the fit could have moved by itself is u and u² − 1 and u b(x_pa), the
+basis functions of curves among the b.
 
-The test is a sieve: it says which nodes are worth a richer noise, `forms` whether it pays.
+The test is a sieve: it says which nodes are worth a richer noise. Rows that were left out say
+whether it pays (`crossfit`), those that show the node itself: where it is inferred from a child,
+odd noise and a wrong curve of the child look alike.
 """
 
 from __future__ import annotations
 
+import copy
 import math
+from collections.abc import Collection, Mapping
+from functools import partial
 
 import torch
-from scipy.stats import chi2
 from torch import Tensor
 
+from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Cells, Completions
-from misscnf.mechanisms import Mechanism
+from misscnf.fitting.elpd import ElpdDifference
+from misscnf.fitting.select.crossfit import Folds, RichSet, cross_fit
+from misscnf.fitting.select.forms import Form
+from misscnf.fitting.select.given import Given
+from misscnf.fitting.select.scores import ScoreTests, p_value
+from misscnf.fitting.solve.noise_spline import fit_noise_splines
+from misscnf.mechanisms import Mechanism, Shape
 from misscnf.model import StructuralModel
 
-__all__ = ["noise_p_values"]
+__all__ = ["choose_noise", "noise_p_values"]
 
 
 @torch.no_grad()
@@ -43,25 +51,18 @@ def noise_p_values(
     Returns:
         A p-value for every block with normal noise of constant scale.
     """
-    families = completions.families(torch.arange(len(completions)))
-    known, asked = [], {}
-    for block, nodes in enumerate(model.blocks):
-        mechanism = model.block(block)
-        if not mechanism.normal_noise:
-            continue
-        scores = []
-        for node in nodes:
-            cells = families.nodes[node]
-            u = mechanism.abduct(cells.own, cells.parents)
-            features = mechanism.features(cells.parents).clamp(-farthest, farthest)
-            nuisance, tested = _directions(u, features)
-            moved = u[:, None] * _basis_functions(mechanism, cells.parents)
-            both = torch.cat([nuisance, moved, tested], 1)
-            scores.append(_row_scores(both, cells, families.component_row, len(completions)))
-        of_rows, last = torch.stack(scores).sum(0), tested.shape[1]
-        known.append(of_rows[:, :-last])
-        asked[block] = of_rows[:, -last:]
-    return {block: _p_value(scores, torch.cat(known, 1)) for block, scores in asked.items()}
+    normal = [b for b in range(len(model.blocks)) if model.block(b).normal_noise]
+    tests = ScoreTests(model, completions, normal, partial(_nuisance, farthest=farthest))
+    odd = partial(_odd, farthest=farthest)
+    return {block: p_value(tests.left(block, odd)) for block in normal}
+
+
+def _nuisance(mechanism: Mechanism, cells: Cells, farthest: float) -> Tensor:
+    """Returns what the fit could have moved, at each cell."""
+    u = mechanism.abduct(cells.own, cells.parents)
+    features = mechanism.features(cells.parents).clamp(-farthest, farthest)
+    moved = torch.cat([features, _basis_functions(mechanism, cells.parents)], 1)
+    return torch.cat([torch.stack([u, u * u - 1.0], 1), u[:, None] * moved], 1)
 
 
 def _basis_functions(mechanism: Mechanism, parents: Tensor) -> Tensor:
@@ -72,24 +73,10 @@ def _basis_functions(mechanism: Mechanism, parents: Tensor) -> Tensor:
     return mean.columns(parents)[:, 1 + mechanism.features(parents).shape[1] :]
 
 
-def _row_scores(at_cells: Tensor, cells: Cells, component_row: Tensor, rows: int) -> Tensor:
-    """Returns what each row expects of functions of a node's cells, (N, q)."""
-    scores = at_cells.new_zeros(rows, at_cells.shape[1])
-    scores.index_add_(0, cells.free, at_cells[: len(cells.free)])
-    return scores.index_add_(0, component_row[cells.component], at_cells[cells.place].mean(0))
-
-
-def _p_value(asked: Tensor, known: Tensor) -> float:
-    """Returns the p-value of scores, less what the fit could have moved."""
-    left = asked - known @ torch.linalg.lstsq(known, asked, driver="gelsd").solution
-    total, spread = left.sum(0), left.T @ left
-    rank = int(torch.linalg.matrix_rank(spread, hermitian=True))
-    statistic = total @ torch.linalg.pinv(spread, hermitian=True) @ total
-    return float(chi2.sf(float(statistic), rank)) if rank else 1.0
-
-
-def _directions(u: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns what the fit could have moved, and what it could not, at each cell."""
+def _odd(mechanism: Mechanism, cells: Cells, farthest: float) -> Tensor:
+    """Returns what the fit could not have moved, at each cell."""
+    u = mechanism.abduct(cells.own, cells.parents)
+    features = mechanism.features(cells.parents).clamp(-farthest, farthest)
     square = u * u - 1.0
     one, two = math.exp(-0.5), math.exp(-2.0)
     shape = [
@@ -100,6 +87,70 @@ def _directions(u: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
     ]
     squares = features.square()
     around = torch.cat([features - features.mean(0), squares - squares.mean(0)], 1)
-    scale = around * square[:, None]
-    nuisance = torch.cat([torch.stack([u, square], 1), u[:, None] * features], 1)
-    return nuisance, torch.cat([torch.stack(shape, 1), scale], 1)
+    return torch.cat([torch.stack(shape, 1), around * square[:, None]], 1)
+
+
+def choose_noise(model: StructuralModel, given: Given) -> dict[int, Form]:
+    """Returns the blocks that earn a richer noise, and which.
+
+    Arguments:
+        model: The fit with normal noise of constant scale in continuous nodes.
+        given: Structure, rows, settings and seed.
+    """
+    selection, completions = given.selection, given.complete(model, "noise rows")
+    p_values = noise_p_values(model, completions, selection.farthest)
+    odd = [block for block, p in p_values.items() if p < selection.noise_p_value]
+    if not odd:
+        return {}
+    nodes = [i for block in odd for i in model.blocks[block]]
+    noise = completions.of_noise(model, nodes)
+    folds = Folds.of(len(completions), selection, given.seed)
+    shown = completions.plan.observed[completions.plan.pattern]
+    differences: dict[Form, dict[int, Tensor]] = {}
+    for form in (Form(scale=True), Form(noise=True), Form(scale=True, noise=True)):
+        parents_of = given.structure.parents_of
+        asking = frozenset(b for b in odd if parents_of(b) or not form.scale)
+        if not asking:
+            continue
+        starts = [_noise_model(model, given, asking, form, fold) for fold in range(folds.count)]
+        for start, weights in zip(starts, folds.weights(), strict=True):
+            fit_noise_splines(start.double(), noise, weights)
+        plain = [_noise_model(model, given, asking, Form()).double()] * folds.count
+        crossed = cross_fit(noise, folds, starts, plain, asking, given, selection.noise_steps)
+        normal = RichSet(crossed, ())
+        differences[form] = {
+            b: normal.gain(b)[shown[:, list(model.blocks[b])].any(1)] for b in asking
+        }
+    chosen = {block: _best_form(differences, block, selection.z_noise) for block in odd}
+    return {block: form for block, form in chosen.items() if form != Form()}
+
+
+def _noise_model(
+    model: StructuralModel,
+    given: Given,
+    blocks: Collection[int],
+    form: Form,
+    fold: int | None = None,
+) -> StructuralModel:
+    """Returns laws of the noise of some blocks given their parents, at first standard normal."""
+    # Copies, because what is trained goes to single precision: the fit must not go with it.
+    mechanisms = [copy.deepcopy(model.block(block)) for block in range(len(model.blocks))]
+    shape = form.shape(Shape(hidden=()), given.selection.scale_hidden)
+    for block in blocks:
+        mechanisms[block] = shape.build(given.structure.parents_of(block))
+        if fold is not None:
+            generator = derive_generator(given.seed + fold, "noise", model.blocks[block][0])
+            mechanisms[block].initialise(generator)
+    return model.like(mechanisms)
+
+
+def _best_form(differences: Mapping[Form, Mapping[int, Tensor]], block: int, z: float) -> Form:
+    """Returns the richest form that beats those below it by z standard errors."""
+    mine = {form: found[block] for form, found in differences.items() if block in found}
+    both = [form for form in mine if form.scale and form.noise]
+    either = max((form for form in mine if form not in both), key=lambda f: float(mine[f].mean()))
+    best, held = Form(), torch.zeros_like(mine[either])
+    for form in [either, *both]:
+        if ElpdDifference.of(mine[form] - held).ratio > z:
+            best, held = form, mine[form]
+    return best

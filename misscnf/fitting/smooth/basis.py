@@ -210,14 +210,16 @@ def fit_curve(
     """
     found = Gaussian(parents).double() if basis is None else basis.mechanism(parents)
     weights = torch.ones_like(y) if weights is None else weights
-    columns = found.mean.columns(x)
+    mean = found.linear_mean()
+    assert mean is not None  # no network is in it
+    columns = mean.columns(x)
     gram = columns.T @ (weights[:, None] * columns)
-    penalty = found.mean.coefficient_precision * (1.0 if basis is None else basis.noise**2)
+    penalty = mean.prior_precision * (1.0 if basis is None else basis.noise**2)
     ridge = gram + penalty.diag() + 1e-9 * len(y) * torch.eye(len(gram), dtype=y.dtype)
     coefficients = torch.linalg.solve(ridge, columns.T @ (weights * y))
     spent = torch.linalg.solve(ridge, gram).diagonal().sum()
     left = (weights * (y - columns @ coefficients).square()).sum()
     variance = (left / (weights.sum() - spent).clamp(min=1.0)).clamp(min=1e-12)
-    found.mean.set_coefficients(coefficients)
+    mean.write(coefficients, None)
     found.log_scale.bias.copy_(0.5 * variance.log())
     return found

@@ -129,7 +129,7 @@ def measure_information(
         size = blocks[-1].place.stop
     matrix, scores = torch.zeros(size, size, dtype=torch.float64), []
     by_node = [blocks[block] for block in model.block_of]
-    for rows in torch.arange(len(completions)).split(1024):
+    for rows in torch.arange(len(completions)).split(2048):
         score, part = _information_of(by_node, completions, rows, size)
         scores.append(score)
         matrix += part

@@ -70,6 +70,10 @@ class CompletionLikelihood(Objective):
             for name, parameter in mine.items()
         }
         self.completions, self.weights, self.seed = completions, weights, seed
+        block_of = models[0].block_of
+        self.nodes = frozenset(
+            i for i, block in enumerate(block_of) if blocks is None or block in blocks
+        )
         self.rows, self.judges = rows
         self.epochs, self.held_out, self.state = settings.training.epochs, len(self.judges), {}
         self.priors = self.ensemble.priors()
@@ -112,7 +116,8 @@ class CompletionLikelihood(Objective):
             {name: parameters[f"{block}/{name}"] for name in mine}
             for block, mine in enumerate(self.ensemble.parameters)
         ]
-        return self.completions.log_prob(rows, self.ensemble.log_factor(by_block))
+        families = self.completions.families(rows, self.nodes)
+        return families.log_prob(self.ensemble.log_factor(by_block))
 
     def _pieces(self, rows: Tensor) -> tuple[Tensor, ...]:
         of_a_row = self.ensemble.size * self.completions.count

@@ -1,0 +1,162 @@
+r"""Line, curve or network? Who asks, who is tried, and who wins.
+
+1. Blocks whose rows are likely enough under their line keep it (`nonlinearity`): nothing is fitted
+   for them.
+2. The others try a curve, which is solved for (`curves`). One that beats the line clearly is
+   chosen, unless a network beats it.
+3. Networks are trained for what is left: blocks that cannot have a curve, such as discrete ones,
+   blocks that are bent in a way that a curve does not see, and those whose curve wins narrowly.
+   Two that try have twice the luck: where only one of them beats the line, it has to do so more
+   clearly, if the rows are so many that the other could have seen what it sees.
+
+Networks are compared on completions by the line, which favour the line a little where much is
+hidden; completions by a network would favour that network, and cost a fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from misscnf.fitting.completions import Completions
+from misscnf.fitting.elpd import ElpdDifference
+from misscnf.fitting.select.crossfit import Folds, RichSet, cross_fit
+from misscnf.fitting.select.curves import CurveTrial
+from misscnf.fitting.select.forms import Form, build_model
+from misscnf.fitting.select.given import Given
+from misscnf.fitting.select.nonlinearity import nonlinearity_p_values
+from misscnf.fitting.solve.simplified_newton import maximise_lines
+from misscnf.mechanisms import Growth, Mechanism
+from misscnf.model import StructuralModel, Structure
+
+__all__ = ["Comparison", "Means", "choose_means"]
+
+NOTHING = ElpdDifference(0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What curves and networks gain over lines on rows that were left out, in nats a row."""
+
+    overall: ElpdDifference
+    """of all blocks that earn one together, or of all that tried where none does"""
+    by_block: Mapping[int, ElpdDifference]
+    """of each that tried: by a network where one was compared with the line, else by a curve"""
+    p_values: Mapping[int, float]
+    """how likely the rows are under the line of each block with parents"""
+
+    def to_dict(self, structure: Structure) -> dict[str, Any]:
+        """Returns plain numbers, by node."""
+        nodes = {
+            structure.graph.nodes[i]: {"p_value": p_value, **tried}
+            for block, p_value in self.p_values.items()
+            for tried in [self.by_block[block].to_dict() if block in self.by_block else {}]
+            for i in structure.blocks[block]
+        }
+        return {**self.overall.to_dict(), "nodes": nodes}
+
+
+@dataclass(frozen=True)
+class Means:
+    """Which blocks get more than a line."""
+
+    comparison: Comparison | None
+    """None where no network was allowed to try"""
+    curves: Mapping[int, Mechanism] = field(default_factory=dict)
+    """by block, fitted to the rows that show their family"""
+    networks: frozenset[int] = frozenset()
+
+
+def choose_means(line: StructuralModel, given: Given, *, networks: bool = True) -> Means:
+    """Chooses the form of every mean, block by block.
+
+    Arguments:
+        line: The linear fit to all rows.
+        given: Structure, rows, settings and seed.
+        networks: Whether there are held-out rows enough to train one.
+    """
+    selection, stage = given.selection, given.timings.stage
+    with stage("testing lines"):
+        completions, growing = given.complete(line, "fold rows"), _growing(line, given, "network")
+        about = (growing, selection, given.seed)
+        p_values = nonlinearity_p_values(line, completions, *about)
+    asking = [block for block, p in p_values.items() if p < selection.curve_p_value]
+    with stage("trying curves"):
+        trials = _curve_trials(line, given, asking)
+    ratios = {block: trial.over_line.ratio for block, trial in trials.items()}
+    clear = {b for b, trial in trials.items() if ratios[b] >= trial.alone}
+    narrow = {b for b in trials if ratios[b] >= selection.z} - clear
+    if not networks:
+        return Means(None, {b: trials[b].mechanism() for b in sorted(clear | narrow)})
+    loud = {b for b in asking if p_values[b] < selection.network_p_value}
+    with stage("trying networks"):
+        compared = _compare_networks(line, completions, frozenset(loud | narrow) - clear, given)
+        winning = clear | (narrow & compared.chosen)
+        beaten = {b for b in winning if trials[b].loses_to_network()}
+    alone = {b for b in compared.chosen - winning if compared.clearly(b, trials.get(b))}
+    curves = {b: trials[b].mechanism() for b in sorted(winning - beaten)}
+    gains = {b: trial.over_line.shared(trial.share) for b, trial in trials.items()}
+    counted = clear if clear or compared.chosen else gains
+    overall = compared.overall if compared.chosen or not clear else NOTHING
+    overall = sum((gains[b] for b in counted), overall)
+    comparison = Comparison(overall, gains | dict(compared.by_block), p_values)
+    return Means(comparison, curves, frozenset(alone | beaten))
+
+
+def _growing(line: StructuralModel, given: Given, growth: Growth) -> list[int]:
+    """Returns the blocks with parents that may grow into a form."""
+    blocks = range(len(line.blocks))
+    return [b for b in blocks if given.structure.parents_of(b) and growth in line.block(b).growths]
+
+
+def _curve_trials(line: StructuralModel, given: Given, asking: list[int]) -> dict[int, CurveTrial]:
+    """Tries curves where they are wanted."""
+    if not given.selection.curves or given.settings.shape.kind != "gaussian":
+        return {}
+    found = {}
+    for block in sorted(set(asking) & set(_growing(line, given, "curve"))):
+        trial = CurveTrial.of(line.block(block), given, block)
+        if trial is not None:
+            found[block] = trial
+    return found
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """Networks beside lines."""
+
+    overall: ElpdDifference = NOTHING
+    """of the chosen ones, or of all that tried"""
+    by_block: Mapping[int, ElpdDifference] = field(default_factory=dict)
+    """of each alone, the others as they were chosen"""
+    chosen: frozenset[int] = frozenset()
+
+    def clearly(self, block: int, trial: CurveTrial | None) -> bool:
+        """Whether a network beats the line clearly enough, though a curve that tried does not."""
+        return trial is None or self.by_block[block].ratio >= trial.alone
+
+
+def _compare_networks(
+    line: StructuralModel, completions: Completions, candidates: frozenset[int], given: Given
+) -> _Compared:
+    """Trains networks of some blocks and judges them beside their lines."""
+    if not candidates:
+        return _Compared()
+    selection, settings = given.selection, given.settings
+    folds = Folds.of(len(completions), selection, given.seed)
+    lines = maximise_lines(line, completions, folds.weights(), settings)
+    rich = replace(settings.shape, hidden=selection.hidden)
+    shapes = [Form(mean=b in candidates).shape(rich) for b in range(len(line.blocks))]
+    starts = [
+        build_model(given.structure, shapes, its, given.seed + fold)
+        for fold, its in enumerate(lines)
+    ]
+    crossed = cross_fit(completions, folds, starts, lines, candidates, given, selection.steps)
+    chosen = crossed.choose(selection.z)
+    best = RichSet(crossed, chosen)
+    return _Compared(
+        crossed.elpd_difference(chosen or candidates, frozenset()),
+        {block: best.elpd_difference(block) for block in sorted(candidates)},
+        chosen,
+    )
