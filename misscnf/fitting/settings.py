@@ -125,9 +125,13 @@ class Selection:
     """Hidden widths of the networks that are compared; those that are kept may be larger."""
     scale_hidden: tuple[int, ...] = (32, 32)
     """Hidden widths of networks of the scale."""
+    whole_members: bool = False
+    """Whether members of a block of columns may be more than a line although every row shows them
+    and what they depend on. No average over rows leans on their law, only samples and densities
+    of the block itself."""
     arrow_penalty: float = 1.0
-    """What an arrow inside a block has to gain, in units of Schwarz's criterion; zero keeps every
-    arrow."""
+    """What an arrow inside a block of columns has to gain, in units of Schwarz's criterion; zero
+    keeps every arrow."""
 
 
 @dataclass(frozen=True)
