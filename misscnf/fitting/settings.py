@@ -39,6 +39,9 @@ class Solving:
     """Completions of a row behind the coordinates in which the generalised linear fit searches."""
     whitening_rows: int = 20_000
     """Rows behind these coordinates; longer tables are stood for by some of theirs."""
+    least_whole: float = 0.5
+    """Of the rows that show a node, those that show its family: where they are fewer, a
+    generalised linear model starts from rows that a joint normal law has completed."""
     least_information: float = 1e-3
     """Of the largest eigenvalue of the information: a flatter direction is not stretched more."""
     completions: int = 32
