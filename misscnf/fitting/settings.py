@@ -39,6 +39,9 @@ class Solving:
     """Completions of a row behind the coordinates in which the generalised linear fit searches."""
     whitening_rows: int = 20_000
     """Rows behind these coordinates; longer tables are stood for by some of theirs."""
+    least_whole: float = 0.5
+    """Of the rows that show a node, those that show its family: where they are fewer, a
+    generalised linear model starts from rows that a joint normal law has completed."""
     least_information: float = 1e-3
     """Of the largest eigenvalue of the information: a flatter direction is not stretched more."""
     completions: int = 32
@@ -130,9 +133,13 @@ class Selection:
     """Hidden widths of the networks that are compared; those that are kept may be larger."""
     scale_hidden: tuple[int, ...] = (32, 32)
     """Hidden widths of networks of the scale."""
+    whole_members: bool = False
+    """Whether members of a block of columns may be more than a line although every row shows them
+    and what they depend on. No average over rows leans on their law, only samples and densities
+    of the block itself."""
     arrow_penalty: float = 1.0
-    """What an arrow inside a block has to gain, in units of Schwarz's criterion; zero keeps every
-    arrow."""
+    """What an arrow inside a block of columns has to gain, in units of Schwarz's criterion; zero
+    keeps every arrow."""
 
 
 @dataclass(frozen=True)
