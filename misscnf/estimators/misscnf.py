@@ -43,7 +43,7 @@ from misscnf.draws import derive_generator
 from misscnf.errors import InputError, ModelFileError
 from misscnf.fitting.fit import fit_model
 from misscnf.fitting.select.forms import Form
-from misscnf.fitting.select.parents import arrange_blocks
+from misscnf.fitting.select.parents import arrange_blocks, whole_members
 from misscnf.fitting.settings import Settings, preset_settings
 from misscnf.fitting.train.loop import EpochRecord
 from misscnf.graph import CausalGraph, GraphLike
@@ -185,11 +185,13 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         rows = (table.values, table.observed, table.schema.domains)
         graph = arrange_blocks(graph, *rows, settings.selection)
         table = table.in_order(graph.nodes)
+        richer = settings.selection.whole_members
+        lines = [] if richer else whole_members(graph, table.observed)
         self._check_families(graph, table, settings)
         train, held_out, shift = self._split(table, validation)
         with ProgressBar("fitting", show=self.progress) as bar:
             fitted = fit_model(
-                Structure.of(graph, table.schema.domains),
+                Structure.of(graph, table.schema.domains, lines=lines),
                 train,
                 held_out,
                 settings,

@@ -39,6 +39,9 @@ class Solving:
     """Completions of a row behind the coordinates in which the generalised linear fit searches."""
     whitening_rows: int = 20_000
     """Rows behind these coordinates; longer tables are stood for by some of theirs."""
+    least_whole: float = 0.5
+    """Of the rows that show a node, those that show its family: where they are fewer, a
+    generalised linear model starts from rows that a joint normal law has completed."""
     least_information: float = 1e-3
     """Of the largest eigenvalue of the information: a flatter direction is not stretched more."""
     completions: int = 32
@@ -84,12 +87,12 @@ class Selection:
     noise_p_value: float = 1e-3
     """How unlikely the noise of a node must be to ask for a richer one; a false alarm costs time
     only."""
-    curve_p_value: float = 0.2
-    """How unlikely rows must be under the line of a node for a curve to be tried; a false alarm
-    costs time only, and a curve that is missed costs an answer."""
+    curve_p_value: float = 0.3
+    """How unlikely rows must be under the line of a node for a curve to be tried, or a network
+    where there can be no curve; a false alarm costs time only, a bend that is missed an answer."""
     network_p_value: float = 0.05
-    """The same for a network, and under a curve that has won: a network spends twenty degrees of
-    freedom or more, so what it could gain shows more clearly."""
+    """The same for a network beside a curve that does not win, or against one that does: a network
+    spends twenty degrees of freedom or more, so what it could gain shows more clearly."""
     frequencies: tuple[float, ...] = (1.0, 2.0, 4.0)
     """Of the waves by which a line is tested, in a standardised feature."""
     few_parents: int = 6
@@ -130,9 +133,13 @@ class Selection:
     """Hidden widths of the networks that are compared; those that are kept may be larger."""
     scale_hidden: tuple[int, ...] = (32, 32)
     """Hidden widths of networks of the scale."""
+    whole_members: bool = False
+    """Whether members of a block of columns may be more than a line although every row shows them
+    and what they depend on. No average over rows leans on their law, only samples and densities
+    of the block itself."""
     arrow_penalty: float = 1.0
-    """What an arrow inside a block has to gain, in units of Schwarz's criterion; zero keeps every
-    arrow."""
+    """What an arrow inside a block of columns has to gain, in units of Schwarz's criterion; zero
+    keeps every arrow."""
 
 
 @dataclass(frozen=True)
@@ -209,8 +216,8 @@ class Curves:
     then, hardly higher than the smooth one."""
     narrowest: float = 0.5
     """What needs a shorter length scale is a network's business."""
-    most_centres: int = 64
-    """What needs more centres likewise."""
+    most_centres: int = 128
+    """What needs more centres likewise; two wavy parents need seventy to ninety."""
     most_products: int = 6
     """Features; of more, products are too many."""
     evidence_rows: int = 3000

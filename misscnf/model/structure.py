@@ -30,6 +30,8 @@ class Structure:
     """What the values of each node can be."""
     keys: tuple[str, ...]
     """The key of each node; its name where it shares with no one."""
+    lines: frozenset[int] = frozenset()
+    """Nodes that ask for no more than a line, since no answer leans on their law."""
     blocks: tuple[tuple[int, ...], ...] = field(init=False)
     """The nodes of each block, by their first node."""
 
@@ -42,10 +44,17 @@ class Structure:
 
     @staticmethod
     def of(
-        graph: CausalGraph, domains: Iterable[Domain], keys: Sequence[str] | None = None
+        graph: CausalGraph,
+        domains: Iterable[Domain],
+        keys: Sequence[str] | None = None,
+        lines: Iterable[int] = (),
     ) -> Structure:
         """Makes one; without keys, no mechanism is shared."""
-        return Structure(graph, tuple(domains), tuple(keys or graph.nodes))
+        return Structure(graph, tuple(domains), tuple(keys or graph.nodes), frozenset(lines))
+
+    def may_grow(self, block: int) -> bool:
+        """Says whether a block may be more than a line."""
+        return not self.lines.issuperset(self.blocks[block])
 
     def _check_tie(self, first: int, node: int) -> None:
         mine, its = (
