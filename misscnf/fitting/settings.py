@@ -224,6 +224,15 @@ class Curves:
     """Rows that choose the prior; the curve itself is fitted to all."""
     evidence_centres: int = 128
     """Centres that stand for these rows."""
+    rough_rows: int = 500
+    """Of these, the rows that find where the search for the prior starts ..."""
+    rough_centres: int = 48
+    """... and their centres."""
+    hopeless: float = 15.0
+    """Nats below the best at such a start: three times what wide length scales may be behind, and
+    all rows have brought a search ten nats further at the most."""
+    evidence_tolerance: float = 3e-3
+    """Nats: a step of the search that gains less is the last, as a rule."""
     evidence_steps: int = 60
     """Steps of the search for the prior."""
     least_information: float = 0.05
