@@ -44,6 +44,8 @@ HIDDEN, RATE, OUTCOMES = 5, 0.3, 0.2
 """Covariates with holes, their share of holes, and that of the outcome."""
 SECONDS = 90.0
 LEAST_COVERED = 4
+FEW_VALUES = 5
+"""A covariate with more of them is a number, and may be one of those with holes."""
 TRIM = 0.02
 """Propensities of the rivals are held this far from 0 and 1."""
 
@@ -63,9 +65,9 @@ def load(instance: int) -> tuple[pd.DataFrame, float]:
 def lose(table: pd.DataFrame, seed: int) -> pd.DataFrame:
     """Hides cells at random given columns that stay: the chance is logistic in three of them."""
     rng, holed = np.random.default_rng(seed), table.copy()
-    numbers = [name for name in table if name not in ("z", "y") and table[name].dtype != object]
-    numbers = [name for name in numbers if pd.api.types.is_numeric_dtype(table[name])]
-    wide = [name for name in numbers if table[name].nunique() > 5]
+    covariates = [name for name in table if name not in ("z", "y")]
+    numbers = [name for name in covariates if pd.api.types.is_numeric_dtype(table[name])]
+    wide = [name for name in numbers if table[name].nunique() > FEW_VALUES]
     lost = list(rng.choice(wide, HIDDEN, replace=False))
     drivers = [name for name in wide if name not in lost]
     for name, rate in [*((name, RATE) for name in lost), ("y", OUTCOMES)]:
@@ -82,7 +84,10 @@ def ours(holed: pd.DataFrame, preset: str) -> dict[str, object]:
     covariates = [name for name in holed if name not in ("z", "y")]
     blocks = {"covariates": covariates}
     graph = "covariates -> z; covariates, z -> y"
-    model = MissCNF(graph, preset, blocks=blocks, progress=False).fit(holed)
+    # Numbers with several values are read as numbers, as the rivals read them.
+    numbers = [name for name in covariates if pd.api.types.is_numeric_dtype(holed[name])]
+    kinds = {name: "continuous" for name in numbers if holed[name].nunique() > FEW_VALUES}
+    model = MissCNF(graph, preset, kinds=kinds, blocks=blocks, progress=False).fit(holed)
     fitted = time.process_time()
     effect = model.effect("y", do={"z": 1}, versus={"z": 0}, interval=0.95)
     assert effect.interval is not None

@@ -122,10 +122,11 @@ def chosen_sentence(model: MissCNF) -> str:
     nodes = f"{', '.join(rich)}, the rest lines"
     if model.comparison_ is None:
         return f"fitted: {nodes if model.curves_ else f'the {model.chosen_} model'}"
-    gain, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]
+    more, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]
     if not rich and not error:
         return "fitted: the linear model was chosen; by a score test no mean asks for more"
-    numbers = f"rows that were left out gain {gain:.3f} ± {error:.3f} nats a row over lines"
+    compared = "on rows left out, the log predictive density of these forms less that of lines"
+    numbers = f"{compared} is {more:.3f} ± {error:.3f} nats a row"
     return f"fitted: {nodes if rich else 'the linear model was chosen'}; {numbers}"
 
 

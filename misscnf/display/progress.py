@@ -1,9 +1,9 @@
-"""A progress bar for long fits: held-out likelihood and time left, on standard error."""
+"""A progress bar for what takes long: steps done, a note, and time left, on standard error."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any, Protocol, Self
+from typing import Self
 
 from rich.console import Console
 from rich.progress import (
@@ -15,28 +15,21 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-__all__ = ["FitProgress", "ShownBar", "StepProgress"]
+__all__ = ["ProgressBar"]
 
 
-class ShownBar:
-    """A bar while its `with` block runs; None shows it where standard error is a terminal.
+class ProgressBar:
+    """A bar that is there while its `with` block runs; a watcher of `replicate_fit`.
 
-    Columns stand between the count and the time, and show their fields.
+    `show=None` shows it where standard error is a terminal.
     """
 
-    def __init__(
-        self,
-        what: str,
-        columns: tuple[TextColumn, ...] = (),
-        *,
-        show: bool | None,
-        **fields: Any,  # noqa: ANN401 - rich's
-    ) -> None:
+    def __init__(self, what: str, *, show: bool | None) -> None:
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            *columns,
+            TextColumn("{task.fields[note]}"),
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
@@ -44,7 +37,7 @@ class ShownBar:
             disable=not (sys.stderr.isatty() if show is None else show),
             transient=True,
         )
-        self._task = self._bar.add_task(what, total=None, **fields)
+        self._task = self._bar.add_task(what, total=None, note="")
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -53,58 +46,6 @@ class ShownBar:
     def __exit__(self, *error: object) -> None:
         self._bar.stop()
 
-
-class StepProgress(ShownBar):
-    """Shows how many steps of something long are done; a watcher of `replicate_fit`."""
-
-    def __call__(self, done: int, total: int) -> None:
-        """Takes how many are done, and of how many."""
-        self._bar.update(self._task, total=total, completed=done)
-
-
-class _Epoch(Protocol):
-    """What a bar shows of an epoch of a fit: log-densities of rows, where they are known.
-
-    Its stage is what is done where that is no training.
-    """
-
-    @property
-    def epoch(self) -> int: ...
-
-    @property
-    def train(self) -> float | None: ...
-
-    @property
-    def validation(self) -> float | None: ...
-
-    @property
-    def stage(self) -> str | None: ...
-
-
-class FitProgress(ShownBar):
-    """Shows the epochs of a fit; a watcher of `fit_model`.
-
-    The shift is the nats a row that turn log-densities of standardised rows into the user's units,
-    for training rows and for held-out rows.
-    """
-
-    def __init__(self, *, show: bool | None, shift: tuple[float, float] = (0.0, 0.0)) -> None:
-        columns = (TextColumn("{task.fields[likelihood]}"),)
-        super().__init__("fitting", columns, show=show, likelihood="")
-        self.shift = shift
-
-    def __call__(self, record: _Epoch, epochs: int, /) -> None:
-        """Takes the record of an epoch."""
-        names = (("train", record.train), ("held out", record.validation))
-        found = [
-            f"{words} {log_density + nats:.4f}"
-            for (words, log_density), nats in zip(names, self.shift, strict=True)
-            if log_density is not None
-        ]
-        self._bar.update(
-            self._task,
-            total=epochs,
-            completed=record.epoch,
-            likelihood=f"log-density a row: {', '.join(found)}" if found else "",
-            description=record.stage or "fitting",
-        )
+    def __call__(self, done: int, total: int, note: str = "", what: str | None = None) -> None:
+        """Shows how many steps are done, of how many, with a note, and what is under way."""
+        self._bar.update(self._task, total=total, completed=done, note=note, description=what)

@@ -25,6 +25,7 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -37,18 +38,18 @@ from misscnf.data.kinds import Kinds
 from misscnf.data.rows import MemoryRows, RowSource, SelectedRows
 from misscnf.data.table import IncompleteTable, Schema, Table, read_table
 from misscnf.display.notebook import card
-from misscnf.display.progress import FitProgress
+from misscnf.display.progress import ProgressBar
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError, ModelFileError
 from misscnf.fitting.fit import fit_model
 from misscnf.fitting.select.forms import Form
-from misscnf.fitting.select.parents import arrange_blocks
+from misscnf.fitting.select.parents import arrange_blocks, whole_members
 from misscnf.fitting.settings import Settings, preset_settings
 from misscnf.fitting.train.loop import EpochRecord
 from misscnf.graph import CausalGraph, GraphLike
 from misscnf.identification import uncovered_families, warning_sentence
-from misscnf.model import Structure
-from misscnf.model.storage import load_model, save_model
+from misscnf.model import StructuralModel, Structure
+from misscnf.model.storage import load_model, refusing, save_model
 from misscnf.queries.asking import Asked, Cache
 from misscnf.queries.simulate import QueryMixin
 
@@ -184,18 +185,20 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         rows = (table.values, table.observed, table.schema.domains)
         graph = arrange_blocks(graph, *rows, settings.selection)
         table = table.in_order(graph.nodes)
+        richer = settings.selection.whole_members
+        lines = [] if richer else whole_members(graph, table.observed)
         self._check_families(graph, table, settings)
         train, held_out, shift = self._split(table, validation)
-        with FitProgress(show=self.progress, shift=shift) as watch:
+        with ProgressBar("fitting", show=self.progress) as bar:
             fitted = fit_model(
-                Structure.of(graph, table.schema.domains),
+                Structure.of(graph, table.schema.domains, lines=lines),
                 train,
                 held_out,
                 settings,
                 seed=self.seed,
                 device=device,
                 checkpoint=checkpoint,
-                watch=watch,
+                watch=partial(_show_epoch, bar, shift),
             )
         self.graph_, self.schema_, self.settings_ = graph, table.schema, settings
         self.kinds_ = table.schema.describe()
@@ -346,8 +349,16 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             raise ModelFileError(
                 f"{str(folder)!r} was saved by an earlier misscnf; fit the model again."
             )
+        with refusing(folder):
+            return cls._restored(model, about)
+
+    @classmethod
+    def _restored(cls, model: StructuralModel, about: Mapping[str, Any]) -> MissCNF:
         settings = Settings.from_dict(about["settings"])
         schema = Schema.from_dict(about["schema"])
+        Structure.of(model.graph, schema.domains, model.keys).check(model)
+        if schema.nodes != model.graph.nodes or [*about["forms"]] != [*schema.nodes]:
+            raise ValueError("its columns are not the nodes of its graph")
         self = cls(
             graph=model.graph,
             preset=settings,
@@ -364,6 +375,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         self.comparison_, self.timings_ = about["comparison"], about.get("timings", {})
         self.history_ = pd.DataFrame(about["history"])
         self._note_columns(about["columns"])
+        card(repr(self), _facts(self), {"": self.kinds_})  # what it says of itself can be shown
         return self
 
     def _repr_html_inner(self) -> str:
@@ -395,6 +407,20 @@ def _facts(model: MissCNF) -> dict[str, object]:
         more, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]
         facts["elpd difference from lines"] = f"{more:.4f} ± {error:.4f} nats a row"
     return facts
+
+
+def _show_epoch(
+    bar: ProgressBar, shift: tuple[float, float], record: EpochRecord, epochs: int
+) -> None:
+    """Shows an epoch of a fit; the shift brings log-densities into the user's units."""
+    names = ("train", record.train), ("held out", record.validation)
+    found = [
+        f"{words} {log_density + nats:.4f}"
+        for (words, log_density), nats in zip(names, shift, strict=True)
+        if log_density is not None
+    ]
+    note = f"log-density a row: {', '.join(found)}" if found else ""
+    bar(record.epoch, epochs, note, record.stage or "fitting")
 
 
 def _device(name: str) -> torch.device:

@@ -39,16 +39,24 @@ class Solving:
     """Completions of a row behind the coordinates in which the generalised linear fit searches."""
     whitening_rows: int = 20_000
     """Rows behind these coordinates; longer tables are stood for by some of theirs."""
+    least_whole: float = 0.5
+    """Of the rows that show a node, those that show its family: where they are fewer, a
+    generalised linear model starts from rows that a joint normal law has completed."""
     least_information: float = 1e-3
     """Of the largest eigenvalue of the information: a flatter direction is not stretched more."""
     completions: int = 32
-    """Completions of a row for Monte-Carlo maximum likelihood."""
-    most_completed: int = 2_000_000
-    """Completed rows in all; two of a row at least, if it hides anything."""
+    """Completions of a row in a round of Monte-Carlo maximum likelihood."""
+    fine_completions: int = 96
+    """The same near the maximum, in all last rounds together: their noise is a hundredth of the
+    error of the estimate."""
+    most_cells: int = 8_000_000
+    """Completed cells in a round, which bounds its memory; two completions of a row at least, if
+    it hides anything."""
     most_rounds: int = 10
     """Rounds of completing and maximising; what has not come to rest by then is not identified."""
     shared_rounds: int = 3
-    """Last rounds, which share the noise of their completions."""
+    """At most so many last rounds, where one cannot hold all fine completions; they share the
+    noise."""
     most_noise: float = 8.0
     """A round that gains less than so many times the expected noise may have gained nothing."""
     newton_steps: int = 10
@@ -125,9 +133,13 @@ class Selection:
     """Hidden widths of the networks that are compared; those that are kept may be larger."""
     scale_hidden: tuple[int, ...] = (32, 32)
     """Hidden widths of networks of the scale."""
+    whole_members: bool = False
+    """Whether members of a block of columns may be more than a line although every row shows them
+    and what they depend on. No average over rows leans on their law, only samples and densities
+    of the block itself."""
     arrow_penalty: float = 1.0
-    """What an arrow inside a block has to gain, in units of Schwarz's criterion; zero keeps every
-    arrow."""
+    """What an arrow inside a block of columns has to gain, in units of Schwarz's criterion; zero
+    keeps every arrow."""
 
 
 @dataclass(frozen=True)
@@ -212,6 +224,15 @@ class Curves:
     """Rows that choose the prior; the curve itself is fitted to all."""
     evidence_centres: int = 128
     """Centres that stand for these rows."""
+    rough_rows: int = 500
+    """Of these, the rows that find where the search for the prior starts ..."""
+    rough_centres: int = 48
+    """... and their centres."""
+    hopeless: float = 15.0
+    """Nats below the best at such a start: three times what wide length scales may be behind, and
+    all rows have brought a search ten nats further at the most."""
+    evidence_tolerance: float = 3e-3
+    """Nats: a step of the search that gains less is the last, as a rule."""
     evidence_steps: int = 60
     """Steps of the search for the prior."""
     least_information: float = 0.05

@@ -30,7 +30,7 @@ from misscnf.identification.pictures import Curve, coverage_curve
 from misscnf.identification.regions import Region, Search, thinnest_region, unrevealed_regions
 from misscnf.identification.report import Report, StructuralHole, node_table, region_table
 from misscnf.identification.scan import Axis, fewest_rows
-from misscnf.identification.settings import CheckSettings, Telling, read_settings
+from misscnf.identification.settings import CheckSettings, Telling
 from misscnf.identification.words import percent, where
 from misscnf.options import change
 
@@ -76,9 +76,10 @@ def check(
         y with its parent t: never seen together where t is above 1
     """
     graph = CausalGraph.read(graph)
+    if not isinstance(settings, CheckSettings):
+        settings = change(CheckSettings(), settings or {})
     short = {"regions.chance": chance, "regions.share": share}
-    given = {name: _share(name, value) for name, value in short.items() if value is not None}
-    chosen = change(read_settings(settings), given)
+    chosen = change(settings, {name: given for name, given in short.items() if given is not None})
     table = IncompleteTable.read(df, graph.nodes, kinds=kinds)
     if not graph.edges_inside:  # of blocks; a fitted graph has its arrows
         graph = arrange_blocks(graph, table.values, table.observed, table.schema.domains)
@@ -130,12 +131,6 @@ def check(
         curves=_curves(search, listed, chosen.telling),
         settings=chosen,
     )
-
-
-def _share(name: str, value: float) -> float:
-    if not isinstance(value, int | float):
-        raise InputError(f"{name} is a share between 0 and 1, such as 0.02; got {value!r}.")
-    return value
 
 
 def read_effect(graph: CausalGraph, effect: tuple[str, str]) -> tuple[str, str]:

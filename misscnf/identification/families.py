@@ -50,9 +50,6 @@ class Patterns:
     of_row: np.ndarray
     """(N,) the pattern of each row."""
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
     @property
     def monotone(self) -> bool:
         """Whether the patterns are nested."""

@@ -85,8 +85,8 @@ def fit_logistic(features: np.ndarray, happens: np.ndarray, penalty: float = 1e-
 
 def likelihood_ratio_test(full: LogisticFit, reduced: LogisticFit) -> float:
     """Returns the p-value of the features that a fit has beside those of another."""
-    gain = full.log_likelihood - reduced.log_likelihood
-    return float(chdtrc(len(full.weights) - len(reduced.weights), max(0.0, 2.0 * gain)))
+    difference = full.log_likelihood - reduced.log_likelihood
+    return float(chdtrc(len(full.weights) - len(reduced.weights), max(0.0, 2.0 * difference)))
 
 
 def holm(p_values: Sequence[float] | np.ndarray) -> np.ndarray:

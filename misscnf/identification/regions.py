@@ -222,9 +222,9 @@ def _find_corners(search: Search, target: int, left: np.ndarray) -> list[Region]
     whole = some[search.whole[some, target]]
     cuts = [_best_cut(axis, some, whole) for axis in search.axes]
     found = []
-    for place in np.argsort([-gain for gain, _ in cuts])[: search.rules.cuts]:
-        gain, half = cuts[place]
-        if half is not None and gain >= search.rules.least_deviance:
+    for place in np.argsort([-deviance for deviance, _ in cuts])[: search.rules.cuts]:
+        deviance, half = cuts[place]
+        if half is not None and deviance >= search.rules.least_deviance:
             found += _inside(search, target, search.axes[place], half, left)
     return found
 
@@ -248,12 +248,14 @@ def _best_cut(axis: Axis, places: np.ndarray, whole: np.ndarray) -> tuple[float,
     last_rows, last = rows.sum() - first_rows, count.sum() - first
     if not len(first):
         return 0.0, None
-    gain = 2.0 * (_fit(first, first_rows) + _fit(last, last_rows) - _fit(count.sum(), rows.sum()))
-    best = int(gain.argmax())
+    deviance = 2.0 * (
+        _fit(first, first_rows) + _fit(last, last_rows) - _fit(count.sum(), rows.sum())
+    )
+    best = int(deviance.argmax())
     if not (first_rows[best] and last_rows[best]):
         return 0.0, None
     lower_first = bool(first[best] / first_rows[best] < last[best] / last_rows[best])
-    return float(gain[best]), _side(axis, best, rows, first=lower_first)
+    return float(deviance[best]), _side(axis, best, rows, first=lower_first)
 
 
 def _side(axis: Axis, cut: int, rows: np.ndarray, *, first: bool) -> Stretch:

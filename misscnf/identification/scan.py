@@ -255,12 +255,12 @@ def _best_spans(scores: np.ndarray, least: float) -> list[tuple[int, int]]:
             continue
         part = sums[begin : end + 1]
         lowest = np.minimum.accumulate(part[:-1])
-        gains = part[1:] - lowest
-        stop = int(gains.argmax())
-        if gains[stop] < least:
+        totals = part[1:] - lowest
+        stop = int(totals.argmax())
+        if totals[stop] < least:
             continue
         start = int(np.flatnonzero(part[: stop + 1] == lowest[stop])[-1])
-        found.append((float(gains[stop]), begin + start, begin + stop + 1))
+        found.append((float(totals[stop]), begin + start, begin + stop + 1))
         waiting += [(begin, begin + start), (begin + stop + 1, end)]
     found.sort(reverse=True)
     return [(start, stop) for _, start, stop in found]

@@ -9,23 +9,12 @@ can be made again.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from misscnf.errors import InputError
-from misscnf.options import change
 
-__all__ = [
-    "CheckSettings",
-    "RegionRules",
-    "StructuralRules",
-    "LossRules",
-    "LittleRules",
-    "IndependenceRules",
-    "SupportRules",
-    "Telling",
-    "read_settings",
-]
+__all__ = ["CheckSettings", "RegionRules", "StructuralRules", "LossRules", "LittleRules"]
+__all__ += ["IndependenceRules", "SupportRules", "Telling"]
 
 
 @dataclass(frozen=True)
@@ -188,10 +177,3 @@ class CheckSettings:
         """The rules by which structural holes are searched for."""
         shared = {name: getattr(self.structural, name) for name in ("chance", "share", "luck")}
         return dataclasses.replace(self.regions, vague_level=self.regions.level, **shared)
-
-
-def read_settings(settings: CheckSettings | Mapping[str, object] | None) -> CheckSettings:
-    """Returns settings as they are, or the usual ones with changes by name."""
-    if isinstance(settings, CheckSettings):
-        return settings
-    return change(CheckSettings(), settings or {})

@@ -186,8 +186,18 @@ def write_summary(report: Report) -> str:
     parts = [_head(report), _families(report)]
     if report.effect is None and not report.ok:
         parts.append(_consequences(report))
-    parts += [_loss(report), _questions(report), _graph(report), _ignored(report)]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    parts.append(_loss(report))
+    if report.structural_holes:
+        asked = [hole.question for hole in report.structural_holes]
+        parts.append("\n".join(["Please ask", *_cut(asked, report)]))
+    if report.contradictions:
+        head = "rows against the graph (loss and nonlinear mechanisms can do this too)"
+        found = [contradiction_sentence(line) for line in report.contradictions]
+        parts.append("\n".join([f"For information: {head}", *_cut(found, report)]))
+    if report.ignored:
+        why = "being outside the graph and neither numbers nor levels that vary"
+        parts.append(f"Left aside, {why}: {listed(report.ignored)}.")
+    return "\n\n".join(parts) + "\n"
 
 
 def _head(report: Report) -> str:
@@ -206,7 +216,7 @@ def _head(report: Report) -> str:
 
 def _families(report: Report) -> str:
     flagged = report.nodes[report.nodes["status"] != "covered"]
-    lines = [_verdict(report), *_cut([f"  ✗ {told}" for told in flagged["sentence"]], report)]
+    lines = [_verdict(report), *_cut([f"✗ {told}" for told in flagged["sentence"]], report)]
     if report.covered:
         names = listed(report.graph.in_blocks(report.covered))
         lines.append(f"  ✓ seen whole, with no region without them found: {names}")
@@ -275,7 +285,7 @@ def _loss(report: Report) -> str:
     if not report.loss:
         return "No value is missing."
     lines = ["How values are lost"]
-    lines += _cut([f"  {loss_sentence(line)}" for line in report.loss], report)
+    lines += _cut([loss_sentence(line) for line in report.loss], report)
     lines.append(f"  {_little(report)}")
     p_value = 1.0 if report.little is None else report.little.p_value
     if report.little is None and not any(line.tested for line in report.loss):
@@ -305,28 +315,8 @@ def _little(report: Report) -> str:
     )
 
 
-def _questions(report: Report) -> str:
-    if not report.structural_holes:
-        return ""
-    lines = _cut([f"  {hole.question}" for hole in report.structural_holes], report)
-    return "\n".join(["Please ask", *lines])
-
-
-def _graph(report: Report) -> str:
-    if not report.contradictions:
-        return ""
-    lines = [f"  {contradiction_sentence(line)}" for line in report.contradictions]
-    head = "rows against the graph (loss and nonlinear mechanisms can do this too)"
-    return "\n".join([f"For information: {head}", *_cut(lines, report)])
-
-
-def _ignored(report: Report) -> str:
-    why = "being outside the graph and neither numbers nor levels that vary"
-    return f"Left aside, {why}: {listed(report.ignored)}." if report.ignored else ""
-
-
-def _cut(lines: list[str], report: Report) -> list[str]:
+def _cut(lines: Sequence[str], report: Report) -> list[str]:
+    """Returns the first lines, indented, and how many more there are."""
     most = report.settings.telling.most_lines
-    if len(lines) <= most:
-        return lines
-    return [*lines[:most], f"  … and {len(lines) - most} more in the report's tables"]
+    more = [f"… and {len(lines) - most} more in the report's tables"] if len(lines) > most else []
+    return [f"  {line}" for line in [*lines[:most], *more]]

@@ -30,6 +30,8 @@ class Structure:
     """What the values of each node can be."""
     keys: tuple[str, ...]
     """The key of each node; its name where it shares with no one."""
+    lines: frozenset[int] = frozenset()
+    """Nodes that ask for no more than a line, since no answer leans on their law."""
     blocks: tuple[tuple[int, ...], ...] = field(init=False)
     """The nodes of each block, by their first node."""
 
@@ -42,10 +44,17 @@ class Structure:
 
     @staticmethod
     def of(
-        graph: CausalGraph, domains: Iterable[Domain], keys: Sequence[str] | None = None
+        graph: CausalGraph,
+        domains: Iterable[Domain],
+        keys: Sequence[str] | None = None,
+        lines: Iterable[int] = (),
     ) -> Structure:
         """Makes one; without keys, no mechanism is shared."""
-        return Structure(graph, tuple(domains), tuple(keys or graph.nodes))
+        return Structure(graph, tuple(domains), tuple(keys or graph.nodes), frozenset(lines))
+
+    def may_grow(self, block: int) -> bool:
+        """Says whether a block may be more than a line."""
+        return not self.lines.issuperset(self.blocks[block])
 
     def _check_tie(self, first: int, node: int) -> None:
         mine, its = (
@@ -57,6 +66,16 @@ class Structure:
                 f"mechanism, and are {_kinds(mine)} and {_kinds(its)}; tie nodes of one kind with "
                 f"parents of the same kinds, in the same order."
             )
+
+    def check(self, model: StructuralModel) -> None:
+        """Refuses a model whose mechanisms are for other domains than the nodes have."""
+        for node, name in enumerate(self.graph.nodes):
+            law, own = model.mechanism(node).domain, self.domains[node]
+            if (law.kind, law.states) != (own.kind, own.states):
+                raise InputError(
+                    f"{name!r} is {own.kind} with {own.states or 'any'} values, and its mechanism "
+                    f"is {law.kind} with {law.states or 'any'}; fit the model again."
+                )
 
     def parents_of(self, block: int) -> tuple[Domain, ...]:
         """Returns the domains of a block's parents."""

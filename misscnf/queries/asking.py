@@ -25,7 +25,7 @@ from torch import Tensor
 
 from misscnf.data.rows import MemoryRows
 from misscnf.data.table import IncompleteTable, Schema, Table
-from misscnf.display.progress import StepProgress
+from misscnf.display.progress import ProgressBar
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.fitting.replicates import bootstrap_weights, replicate_fit
@@ -262,7 +262,7 @@ class EffectMixin:
         key = f"{count} {table.digest}"
         kept = self._cache.replicates
         if key not in kept:
-            with StepProgress("replicates", show=self.progress) as watch:
+            with ProgressBar("replicates", show=self.progress) as watch:
                 models = replicate_fit(
                     self.model_,
                     Structure.of(self.graph_, self.schema_.domains, self.model_.keys),
@@ -335,3 +335,5 @@ def check_count(name: str, value: object, least: int = 1) -> None:
     """Refuses what is not a whole number of at least so many."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
         raise InputError(f"{name} is a whole number of at least {least}; got {value!r}.")
+    if value >= 2**63:
+        raise InputError(f"{name} is more than any memory holds; ask for fewer.")

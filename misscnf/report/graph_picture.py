@@ -7,14 +7,13 @@ each effect.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import networkx as nx
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_hex
-from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from misscnf.display.style import STYLE
@@ -29,25 +28,36 @@ _Look = dict[str, Any]
 
 
 def draw_graph(
-    graph: CausalGraph, shares: Mapping[str, float], uncovered: set[str], asked: tuple[str, ...]
+    graph: CausalGraph,
+    shares: Mapping[str, float],
+    uncovered: Collection[str],
+    asked: Collection[str],
 ) -> Image:
-    """Draws a graph.
+    """Draws a graph, each node with the share of rows that show it with its parents.
 
-    Arguments:
-        graph: The causal graph.
-        shares: For each node, the share of rows that show it with its parents.
-        uncovered: Nodes whose family is not covered, with an orange frame.
-        asked: Treatment and outcome, with a heavy frame.
+    Families that are not covered have an orange frame, treatment and outcome a heavy one.
     """
     causes = {name: ", ".join(graph.parents_of(name)) or "nothing here" for name in graph.nodes}
     told = (f"{k}, {_percent(shares[k])} of rows, caused by {v}" for k, v in causes.items())
-    alt = f"The causal graph. {'; '.join(told)}."
+    look = {
+        name: _look(shares[name], flagged=name in uncovered, asked=name in asked)
+        for name in graph.nodes
+    }
     layers = _layers(graph)
-    look = {name: _look(name, shares[name], uncovered, asked) for name in graph.nodes}
     # Beyond, arrows would cross one another, or boxes would be too narrow for their names.
-    if len(graph.edges) > 2 * len(graph) or max(map(len, layers)) > 4:
-        return _draw_list(graph, shares, look, alt)
-    return _draw_layers(graph, layers, shares, look, alt)
+    layered = len(graph.edges) <= 2 * len(graph) and max(map(len, layers)) <= 4
+    height = 0.85 * len(layers) if layered else 0.34 * len(graph) + 0.1
+    with new_figure(STYLE.wide, height) as figure:
+        figure.set_layout_engine("none")
+        ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))  # a sheet measured in inches
+        ax.set_axis_off()
+        ax.set_xlim(0.0, STYLE.wide)
+        ax.set_ylim(0.0, height)
+        if layered:
+            _draw_layers(ax, graph, layers, shares, look)
+        else:
+            _draw_list(ax, graph, shares, look)
+        return image(figure, f"The causal graph. {'; '.join(told)}.")
 
 
 def _shade(colours: tuple[str, str, str], share: float) -> str:
@@ -58,13 +68,12 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _look(name: str, share: float, uncovered: set[str], asked: tuple[str, ...]) -> _Look:
-    flagged = name in uncovered
+def _look(share: float, *, flagged: bool, asked: bool) -> _Look:
     return {
         "facecolor": _shade(STYLE.tints, share),
-        "edgecolor": STYLE.orange if flagged else STYLE.ink if name in asked else STYLE.soft,
+        "edgecolor": STYLE.orange if flagged else STYLE.ink if asked else STYLE.soft,
         "linestyle": (0, (3, 1.5)) if flagged else "-",
-        "linewidth": 1.8 if flagged or name in asked else 0.8,
+        "linewidth": 1.8 if flagged or asked else 0.8,
     }
 
 
@@ -87,47 +96,43 @@ def _layers(graph: CausalGraph) -> list[list[str]]:
 
 
 def _draw_layers(
+    ax: Axes,
     graph: CausalGraph,
     layers: list[list[str]],
     shares: Mapping[str, float],
     look: Mapping[str, _Look],
-    alt: str,
-) -> Image:
-    height = 0.85 * len(layers)
+) -> None:
     centred: _Look = {"ha": "center", "va": "center", "zorder": 4}
-    with new_figure(STYLE.wide, height) as figure:
-        ax = _blank(figure, STYLE.wide, height)
-        boxes: dict[str, FancyBboxPatch] = {}
-        middles: dict[str, _Pair] = {}
-        for level, layer in enumerate(layers):
-            step = STYLE.wide / len(layer)
-            for i, name in enumerate(layer):
-                x, y = middles[name] = (i + 0.5) * step, height - 0.85 * (level + 0.5)
-                width = min(0.25 + 0.085 * max(len(name), 6), 1.6, step - 0.1)
-                own = {**look[name], "zorder": 3}
-                boxes[name] = _box(ax, (x - width / 2, y), (width, 0.36), 0.07, own)
-                letters = short(name, 16 if len(layer) < 4 else 12)
-                ax.text(x, y + 0.075, letters, fontsize=8.5, **centred)
-                ax.text(x, y - 0.085, _percent(shares[name]), fontsize=7.5, **centred)
-        for cause, effect in graph.edges:
-            others = [box for name, box in boxes.items() if name not in (cause, effect)]
-            curvature = _least_curvature(middles[cause], middles[effect], others)
-            ax.add_patch(
-                FancyArrowPatch(
-                    middles[cause],
-                    middles[effect],
-                    patchA=boxes[cause],
-                    patchB=boxes[effect],
-                    shrinkA=0.0,
-                    shrinkB=1.0,
-                    connectionstyle=f"arc3,rad={curvature}",
-                    arrowstyle="-|>,head_length=4,head_width=2.2",
-                    color=_shade(STYLE.strokes, shares[effect]),
-                    linewidth=1.2,
-                    zorder=2,
-                )
+    boxes: dict[str, FancyBboxPatch] = {}
+    middles: dict[str, _Pair] = {}
+    for level, layer in enumerate(layers):
+        step = STYLE.wide / len(layer)
+        for i, name in enumerate(layer):
+            x, y = middles[name] = (i + 0.5) * step, 0.85 * (len(layers) - level - 0.5)
+            width = min(0.25 + 0.085 * max(len(name), 6), 1.6, step - 0.1)
+            own = {**look[name], "zorder": 3}
+            boxes[name] = _box(ax, (x - width / 2, y), (width, 0.36), 0.07, own)
+            letters = short(name, 16 if len(layer) < 4 else 12)
+            ax.text(x, y + 0.075, letters, fontsize=8.5, **centred)
+            ax.text(x, y - 0.085, _percent(shares[name]), fontsize=7.5, **centred)
+    for cause, effect in graph.edges:
+        others = [box for name, box in boxes.items() if name not in (cause, effect)]
+        curvature = _least_curvature(middles[cause], middles[effect], others)
+        ax.add_patch(
+            FancyArrowPatch(
+                middles[cause],
+                middles[effect],
+                patchA=boxes[cause],
+                patchB=boxes[effect],
+                shrinkA=0.0,
+                shrinkB=1.0,
+                connectionstyle=f"arc3,rad={curvature}",
+                arrowstyle="-|>,head_length=4,head_width=2.2",
+                color=_shade(STYLE.strokes, shares[effect]),
+                linewidth=1.2,
+                zorder=2,
             )
-        return image(figure, alt)
+        )
 
 
 def _least_curvature(start: _Pair, end: _Pair, boxes: list[FancyBboxPatch]) -> float:
@@ -158,16 +163,6 @@ def _near(box: FancyBboxPatch, points: np.ndarray) -> np.ndarray:
     return ((points > low) & (points < high)).all(axis=1)
 
 
-def _blank(figure: Figure, width: float, height: float) -> Axes:
-    """Returns a sheet that fills a figure, measured in inches."""
-    figure.set_layout_engine("none")
-    ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    ax.set_axis_off()
-    ax.set_xlim(0.0, width)
-    ax.set_ylim(0.0, height)
-    return ax
-
-
 def _box(ax: Axes, left: _Pair, size: _Pair, rounding: float, look: _Look) -> FancyBboxPatch:
     """Draws a box from the middle of its left side."""
     corner, style = (left[0], left[1] - size[1] / 2), f"round,pad=0,rounding_size={rounding}"
@@ -180,22 +175,17 @@ def _box(ax: Axes, left: _Pair, size: _Pair, rounding: float, look: _Look) -> Fa
 
 
 def _draw_list(
-    graph: CausalGraph, shares: Mapping[str, float], look: Mapping[str, _Look], alt: str
-) -> Image:
-    row = 0.34  # inches between two lines
-    height = row * len(graph) + 0.1
-    with new_figure(STYLE.wide, height) as figure:
-        ax = _blank(figure, STYLE.wide, height)
-        right = 1.75
-        levels = {name: height - 0.05 - row * (i + 0.5) for i, name in enumerate(graph.nodes)}
-        for name, y in levels.items():
-            _box(ax, (0.03, y), (right, 0.27), 0.06, look[name])
-            ax.text(0.11, y, short(name, 15), ha="left", va="center", fontsize=8.5)
-            ax.text(right - 0.05, y, _percent(shares[name]), ha="right", va="center", fontsize=8)
-        reach = (STYLE.wide - right - 0.15) / max(len(graph) - 1, 1)
-        for cause, effect in graph.edges:
-            _arc(ax, right + 0.05, levels[cause], levels[effect], reach / row, shares[effect])
-        return image(figure, alt)
+    ax: Axes, graph: CausalGraph, shares: Mapping[str, float], look: Mapping[str, _Look]
+) -> None:
+    row, right = 0.34, 1.75  # inches between two lines, and of a box
+    levels = {name: 0.05 + row * (len(graph) - i - 0.5) for i, name in enumerate(graph.nodes)}
+    for name, y in levels.items():
+        _box(ax, (0.03, y), (right, 0.27), 0.06, look[name])
+        ax.text(0.11, y, short(name, 15), ha="left", va="center", fontsize=8.5)
+        ax.text(right - 0.05, y, _percent(shares[name]), ha="right", va="center", fontsize=8)
+    reach = (STYLE.wide - right - 0.15) / max(len(graph) - 1, 1)
+    for cause, effect in graph.edges:
+        _arc(ax, right + 0.05, levels[cause], levels[effect], reach / row, shares[effect])
 
 
 def _arc(ax: Axes, x: float, top: float, bottom: float, reach: float, share: float) -> None:

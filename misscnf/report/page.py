@@ -49,7 +49,7 @@ class Effects:
     """The same in words; None where by the graph there is no effect."""
     forest: pictures.Image | None = None
     alike: bool = False
-    """Whether groups differ by no more than rounding."""
+    """Whether groups differ by no more than rounding: the model has no interactions."""
     curve: pictures.Image | None = None
 
 
@@ -157,20 +157,15 @@ def _effects(question: Question) -> Effects:
         return Effects(*names, replace(question, level=None).ask(value, versus))
     lines = forest_lines(question)
     told = Answer(lines[0].answer)
+    groups = [line.answer.estimate or 0.0 for line in lines if line.heading]
     return Effects(
         *names,
         lines[0].answer,
         told,
         pictures.draw_forest(lines, told.unit) if len(lines) > 1 else None,
-        _alike([line.answer.estimate for line in lines if line.heading]),
+        len(groups) > 1 and bool(np.allclose(groups, groups[0], rtol=1e-6)),
         _curve(question),
     )
-
-
-def _alike(estimates: list[float | None]) -> bool:
-    """Whether groups differ by no more than rounding: the model has no interactions."""
-    found = [estimate for estimate in estimates if estimate is not None]
-    return len(found) > 1 and bool(np.allclose(found, found[0], rtol=1e-6))
 
 
 def _curve(question: Question) -> pictures.Image | None:

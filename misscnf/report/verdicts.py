@@ -11,22 +11,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from misscnf.estimators.misscnf import MissCNF
+from misscnf.identification import Report
 from misscnf.identification.words import listed, percent
 from misscnf.queries.effects import Effect
 from misscnf.queries.support import FittedReport
 from misscnf.report.model_checks import Integrals, ModelChecks, NoiseCheck, Overimputation
 from misscnf.report.words import chance, minus, plural, significant
 
-__all__ = [
-    "Verdict",
-    "verdicts",
-    "finding",
-    "held_out_sentence",
-    "integral_sentence",
-    "noise_sentence",
-    "rank_sentence",
-]
-
+__all__ = ["Verdict", "verdicts", "noise_sentence", "finding", "rank_sentence"]
+__all__ += ["integral_sentence", "held_out_sentence"]
 
 State = Literal["fine", "careful", "open"]
 
@@ -35,90 +28,92 @@ State = Literal["fine", "careful", "open"]
 class Verdict:
     """One line."""
 
-    state: State
     about: str
-    text: str
     anchor: str
     """The section that says more."""
+    state: State
+    text: str
 
 
 def verdicts(
-    model: MissCNF,
-    answer: Effect | None,
-    fitted: FittedReport,
-    checks: ModelChecks,
+    model: MissCNF, answer: Effect | None, fitted: FittedReport, checks: ModelChecks
 ) -> list[Verdict]:
-    """Returns what speaks for and against the answer."""
+    """Returns what speaks for and against the answer, the latter first."""
+    report = fitted.report
     graph = (
         "The answer is right only if the graph is: no arrow missing, no common cause left out. "
         "No table can show that."
     )
-    lines = [Verdict("open", "The graph", graph, "graph"), _loss(fitted), _positivity(fitted)]
+    lines = [
+        Verdict("The graph", "graph", "open", graph),
+        Verdict("Missing values", "holes", *_loss(report)),
+        Verdict("Coverage", "positivity", *_coverage(report)),
+    ]
     if answer is not None:
         notes = [note[0].upper() + note[1:] for note in answer.notes]
-        lines += [Verdict("careful", "Range", note, "positivity") for note in notes]
-        lines.append(_support(fitted))
-    lines.append(_against_graph(fitted))
-    noise, ranks, integrals = checks.noise, checks.ranks, checks.integrals
-    fits = all(check.ok for check in noise) and (ranks is None or ranks.ok)
-    both = f"{noise_sentence(noise)} {rank_sentence(ranks)}"
-    lines.append(Verdict("fine" if fits else "careful", "Model fit", both, "checks"))
-    sharp: State = "fine" if integrals.ok else "careful"
-    lines.append(Verdict(sharp, "Integrals", integral_sentence(integrals), "checks"))
-    lines.append(Verdict("fine", "Shape of the model", held_out_sentence(model), "fit"))
+        lines += [Verdict("Range", "positivity", "careful", note) for note in notes]
+        lines.append(Verdict("Extrapolation", "positivity", *_extrapolation(fitted)))
+    sharp: State = "fine" if checks.integrals.ok else "careful"
+    lines += [
+        Verdict("Rows against graph", "graph", *_against_graph(report)),
+        Verdict("Model fit", "checks", *_fit(checks)),
+        Verdict("Integrals", "checks", sharp, integral_sentence(checks.integrals)),
+        Verdict("Shape of the model", "fit", "fine", held_out_sentence(model)),
+    ]
     return sorted(lines, key=lambda line: ("careful", "open", "fine").index(line.state))
 
 
-def _loss(fitted: FittedReport) -> Verdict:
-    if not fitted.report.loss:
-        return Verdict("fine", "Missing values", "No value is missing.", "holes")
-    text = (
+def _loss(report: Report) -> tuple[State, str]:
+    if not report.loss:
+        return "fine", "No value is missing."
+    return "open", (
         "The answer assumes that whether a value is missing depends only on what the row shows "
         "(missing at random). No table can show that either."
     )
-    return Verdict("open", "Missing values", text, "holes")
 
 
-def _positivity(fitted: FittedReport) -> Verdict:
-    report = fitted.report
-    if report.ok:
-        text = "Every part of the model that is needed was seen in the rows, with no gap found."
-        if report.rows < report.rows_to_tell:
-            text += f" With fewer than {report.rows_to_tell} rows, gaps could hardly be found."
-        return Verdict("fine", "Coverage", text, "positivity")
-    text = (
-        f"There are values at which these were not seen together with their causes: "
-        f"{listed(report.uncovered)}. There the answer leans on the model's shape, not on rows."
-    )
-    return Verdict("careful", "Coverage", text, "positivity")
+def _coverage(report: Report) -> tuple[State, str]:
+    if not report.ok:
+        return "careful", (
+            f"There are values at which these were not seen together with their causes: "
+            f"{listed(report.uncovered)}. There the answer leans on the model's shape, not on "
+            f"rows."
+        )
+    text = "Every part of the model that is needed was seen in the rows, with no gap found."
+    if report.rows < report.rows_to_tell:
+        text += f" With fewer than {report.rows_to_tell} rows, gaps could hardly be found."
+    return "fine", text
 
 
-def _support(fitted: FittedReport) -> Verdict:
+def _extrapolation(fitted: FittedReport) -> tuple[State, str]:
     if not fitted.warnings:
-        text = "What is compared stays where rows were seen."
-        return Verdict("fine", "Extrapolation", text, "positivity")
+        return "fine", "What is compared stays where rows were seen."
     worst = fitted.support.iloc[int(fitted.support["share outside"].to_numpy().argmax())]
-    text = (
+    return "careful", (
         f"What is compared leads to values that few or no rows show: for {worst['node']} in "
         f"{percent(float(worst['share outside']))} of cases "
         f"({percent(fitted.report.settings.support.usual)} is usual)."
     )
-    return Verdict("careful", "Extrapolation", text, "positivity")
 
 
-def _against_graph(fitted: FittedReport) -> Verdict:
-    found, tested = fitted.report.contradictions, fitted.report.independences_tested
-    if found:
-        text = (
+def _against_graph(report: Report) -> tuple[State, str]:
+    if report.contradictions:
+        pairs = [f"{line.node} and {line.other}" for line in report.contradictions]
+        return "careful", (
             f"By the graph these do not depend on one another given their causes, but in the rows "
-            f"they do: {listed([f'{line.node} and {line.other}' for line in found])}."
+            f"they do: {listed(pairs)}."
         )
-        return Verdict("careful", "Rows against graph", text, "graph")
-    text = "The graph leaves no independence that rows could contradict."
-    if tested:
-        implied = f"{plural(tested, 'independence')} that the graph implies and rows can test"
-        text = f"Of {implied}, none is contradicted."
-    return Verdict("fine" if tested else "open", "Rows against graph", text, "graph")
+    tested = report.independences_tested
+    if not tested:
+        return "open", "The graph leaves no independence that rows could contradict."
+    implied = f"{plural(tested, 'independence')} that the graph implies and rows can test"
+    return "fine", f"Of {implied}, none is contradicted."
+
+
+def _fit(checks: ModelChecks) -> tuple[State, str]:
+    noise, ranks = checks.noise, checks.ranks
+    fits = all(check.ok for check in noise) and (ranks is None or ranks.ok)
+    return "fine" if fits else "careful", f"{noise_sentence(noise)} {rank_sentence(ranks)}"
 
 
 def noise_sentence(noise: Sequence[NoiseCheck]) -> str:

@@ -13,7 +13,8 @@ from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.fit import fit_model
 from misscnf.fitting.replicates import replicate_fit
-from misscnf.fitting.select.curves import choose_curves
+from misscnf.fitting.select.curves import CurveTrial
+from misscnf.fitting.select.given import Given
 from misscnf.fitting.settings import Settings, preset_settings
 from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
@@ -139,16 +140,18 @@ def test_monte_carlo_maxima_of_tied_lines_are_the_stacked_regression():
 def test_a_tied_curve_is_that_of_the_stacked_rows():
     """The same rows, cut out and put below one another, have the same curve."""
     values = chain(lambda x: 1.5 * np.sin(1.5 * x), rows=400)
-    line, settings = LINEAR.build(Shape(hidden=())).double(), Settings()
-    curves, _ = choose_curves(line, LINEAR, whole(values), None, settings, 0)
-    assert curves.keys() == {1}
     pairs = torch.cat([values[:, :2], values[:, 1:]])
     alone = Structure.of(CausalGraph.read("x0 -> x1"), [CONTINUOUS] * 2)
-    line = alone.build(Shape(hidden=())).double()
-    wanted, _ = choose_curves(line, alone, whole(pairs), None, settings, 0)
+
+    def curve(structure, rows):
+        line = structure.build(Shape(hidden=())).double()
+        trial = CurveTrial.of(line.block(1), Given(structure, whole(rows), Settings(), 0), 1)
+        return trial.mechanism()
+
+    tied, wanted = curve(LINEAR, values), curve(alone, pairs)
     at = torch.linspace(-2.0, 2.0, 9, dtype=torch.float64)[:, None]
     with torch.no_grad():
-        torch.testing.assert_close(curves[1].mean(at), wanted[1].mean(at), atol=1e-6, rtol=0)
+        torch.testing.assert_close(tied.mean(at), wanted.mean(at), atol=1e-6, rtol=0)
 
 
 # What is moved, and replicated

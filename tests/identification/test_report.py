@@ -257,9 +257,16 @@ def test_bad_input_gets_one_sentence(arguments, words):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("option", [{"chance": 2.0}, {"share": 0.0}, {"chance": "low"}])
-def test_bad_rules_get_one_sentence(option):
-    with pytest.raises(InputError, match="is a share between 0 and 1"):
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"chance": 2.0}, "is a share between 0 and 1"),
+        ({"share": 0.0}, "is a share between 0 and 1"),
+        ({"chance": "low"}, "regions.chance' is a number"),
+    ],
+)
+def test_bad_rules_get_one_sentence(option, words):
+    with pytest.raises(InputError, match=words):
         check(TABLE, "a -> b", **option)
 
 

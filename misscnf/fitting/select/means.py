@@ -114,7 +114,7 @@ def choose_means(line: StructuralModel, given: Given, *, networks: bool = True) 
 
 def _growing(line: StructuralModel, given: Given, growth: Growth) -> list[int]:
     """Returns the blocks with parents that may grow into a form."""
-    blocks = range(len(line.blocks))
+    blocks = filter(given.structure.may_grow, range(len(line.blocks)))
     return [b for b in blocks if given.structure.parents_of(b) and growth in line.block(b).growths]
 
 

@@ -99,7 +99,11 @@ def choose_noise(model: StructuralModel, given: Given) -> dict[int, Form]:
     """
     selection, completions = given.selection, given.complete(model, "noise rows")
     p_values = noise_p_values(model, completions, selection.farthest)
-    odd = [block for block, p in p_values.items() if p < selection.noise_p_value]
+    odd = [
+        block
+        for block, p in p_values.items()
+        if p < selection.noise_p_value and given.structure.may_grow(block)
+    ]
     if not odd:
         return {}
     nodes = [i for block in odd for i in model.blocks[block]]

@@ -31,7 +31,7 @@ from misscnf.data.domains import Domain
 from misscnf.fitting.settings import Selection
 from misscnf.graph import CausalGraph
 
-__all__ = ["arrange_blocks"]
+__all__ = ["arrange_blocks", "whole_members"]
 
 LEAST_EIGENVALUE = 1e-4
 """Of a correlation matrix whose entries come from different rows, which may have negative ones."""
@@ -67,6 +67,16 @@ def arrange_blocks(
     names = graph.nodes
     edges = [(names[parent], names[node]) for parent, node in inside]
     return graph.arranged(edges, [names[node] for node in sequence])
+
+
+def whole_members(graph: CausalGraph, observed: Tensor) -> list[int]:
+    """Returns the members of blocks that every row shows with all that they depend on."""
+    shown = observed.all(0).tolist()
+    return [
+        node
+        for node, family in enumerate(graph.families)
+        if graph.block_of(graph.nodes[node]) and all(shown[i] for i in family)
+    ]
 
 
 @dataclass(frozen=True)

@@ -10,19 +10,24 @@ show has the likelihood of `inference.likelihood`, and by Fisher's identity its 
 is exact wherever the integrals are: sums over discrete nodes, closed forms, quadrature. The search
 follows it with all rows at once. It starts from each block's own fit to the rows that show a
 family whole, which on a complete table is already the maximum, and moves in coordinates in which
-the information of the table at that start (`sandwich`) is one.
+the information of the table at that start (`sandwich`) is one. A family that every row shows whole
+has nothing to do with the others: its own fit stays, and the search does not see it. Where few
+rows show a family whole, as with sixty parents, they are a poor start: the block is then fitted to
+rows that the joint normal law of the graph has completed.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from misscnf.data.rows import RowSource, SelectedRows
+from misscnf.data.domains import CONTINUOUS
+from misscnf.data.rows import MemoryRows, RowSource, SelectedRows
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.settings import Settings, Solving
@@ -57,9 +62,15 @@ def fit_linear(
     model = structure.build(Shape(hidden=())).double()
     if all(form is not None for form in model.linear_forms()):
         return fit_linear_gaussian(structure, rows, settings.solving)
+    apart = _whole_blocks(structure, rows)
+    if apart:
+        return _fit_apart(structure, apart, rows, settings, start)
+    seldom = () if start is not None else _seldom_whole(structure, rows, settings.solving)
+    completed = _completed(structure, rows, settings) if seldom else rows
     for block in range(len(structure.blocks)):
         if start is None:
-            _fit_block(model, structure, block, rows, settings.solving)
+            shown = completed if block in seldom else rows
+            _fit_block(model, structure, block, shown, settings.solving)
         else:
             model.block(block).start_from(start.block(block))
     plan, effort = Plan.of(structure.graph, rows), settings.integration.linear
@@ -70,6 +81,86 @@ def fit_linear(
         whitening=_whitening(model, rows, settings),
     )
     return LinearFit(model, found.value, found.iterations, found.converged)
+
+
+def _whole_blocks(structure: Structure, rows: RowSource) -> list[int]:
+    """Returns the blocks with parents whose families every row shows whole."""
+    shown = torch.ones(rows.columns, dtype=torch.bool)
+    for batch in rows.batches():
+        shown &= batch.observed.all(0)
+    families = structure.graph.families
+    return [
+        block
+        for block, nodes in enumerate(structure.blocks)
+        if all(len(families[i]) > 1 and bool(shown[list(families[i])].all()) for i in nodes)
+    ]
+
+
+def _seldom_whole(structure: Structure, rows: RowSource, settings: Solving) -> list[int]:
+    """Returns the blocks whose families few of the rows show whole that show the node itself."""
+    graph = structure.graph
+    whole, shown = torch.zeros(len(graph)), torch.zeros(len(graph))
+    for batch in rows.batches():
+        shown += batch.observed.sum(0)
+        whole += torch.stack([batch.observed[:, f].all(1).sum() for f in graph.families])
+    few = (whole < settings.least_whole * shown).tolist()
+    return [block for block, nodes in enumerate(structure.blocks) if any(few[i] for i in nodes)]
+
+
+def _completed(structure: Structure, rows: RowSource, settings: Settings) -> RowSource:
+    """Returns rows with what is hidden drawn as if all columns were normal; barren cells stay."""
+    rows = _some(rows, settings.solving.whitening_rows)
+    batches = list(rows.batches())
+    values = torch.cat([batch.values for batch in batches]).double()
+    observed = torch.cat([batch.observed for batch in batches])
+    count = observed.sum(0).clamp(min=1)
+    centre = torch.where(observed, values, 0.0).sum(0) / count
+    spread = (torch.where(observed, values - centre, 0.0).square().sum(0) / count).sqrt()
+    spread = torch.where(spread > 0.0, spread, 1.0)
+    numbers = Structure.of(structure.graph, [CONTINUOUS] * len(centre), structure.keys)
+    units = MemoryRows(torch.where(observed, (values - centre) / spread, 0.0), observed)
+    normal = fit_linear_gaussian(numbers, units, settings.solving).model
+    drawn = Completions.draw(normal, units, 1, derive_generator(0, "normal law"))
+    filled = drawn.completed[0] * spread + centre
+    for node, domain in enumerate(structure.domains):
+        if domain.discrete:
+            most = math.inf if domain.states is None else domain.states - 1.0
+            filled[:, node] = filled[:, node].round().clamp(0.0, most)
+    return MemoryRows(torch.where(observed, values, filled), ~drawn.plan.barren())
+
+
+def _fit_apart(
+    structure: Structure,
+    apart: list[int],
+    rows: RowSource,
+    settings: Settings,
+    start: StructuralModel | None,
+) -> LinearFit:
+    """Fits some blocks by themselves, and the others in a graph where these have no parents."""
+    graph, alone = structure.graph, {i for block in apart for i in structure.blocks[block]}
+    parents = tuple(() if i in alone else of for i, of in enumerate(graph.parents))
+    rest = Structure.of(replace(graph, parents=parents), structure.domains, structure.keys)
+    begun = None
+    if start is not None:
+        roots, blocks = rest.build(Shape(hidden=())).double(), range(len(rest.blocks))
+        for block in apart:
+            _fit_block(roots, rest, block, rows, settings.solving)
+        begun = rest.model([(roots if b in apart else start).block(b) for b in blocks])
+    found = fit_linear(rest, rows, settings, begun)
+    model = structure.build(Shape(hidden=())).double()
+    for block in apart:
+        _fit_block(model, structure, block, rows, settings.solving)
+    for block in set(range(len(structure.blocks))).difference(apart):
+        model.block(block).start_from(found.model.block(block))
+    gained = 0.0
+    with torch.no_grad():
+        for batch in rows.batches():
+            for node in alone:
+                every = torch.arange(len(batch.values))
+                for sign, its in ((1.0, model), (-1.0, found.model)):
+                    own, of = its.family_of(batch.values, node, every)
+                    gained += sign * float(its.mechanism(node).log_prob(own, of).sum())
+    return replace(found, model=model, log_prob=found.log_prob + gained / len(rows))
 
 
 def _fit_block(
@@ -144,12 +235,17 @@ def _push(log_prob: Tensor, surrogate: Tensor, rows: int) -> float:
     return float(log_prob.detach())
 
 
+def _some(rows: RowSource, most: int) -> RowSource:
+    """Returns at most so many rows, by chance."""
+    if len(rows) <= most:
+        return rows
+    some = torch.randperm(len(rows), generator=derive_generator(0, "white rows"))[:most]
+    return SelectedRows(rows, some.sort().values)
+
+
 def _whitening(model: StructuralModel, rows: RowSource, settings: Settings) -> np.ndarray:
     """Returns W with W Wᵀ the inverse of the information a row, bounded where there is little."""
-    most = settings.solving.whitening_rows
-    if len(rows) > most:
-        some = torch.randperm(len(rows), generator=derive_generator(0, "white rows"))[:most]
-        rows = SelectedRows(rows, some.sort().values)
+    rows = _some(rows, settings.solving.whitening_rows)
     count, effort = settings.solving.whitening_completions, settings.integration.completions
     completions = Completions.draw(model, rows, count, derive_generator(0, "white"), effort)
     information = measure_information(model, completions, settings.replicates).matrix / len(rows)
