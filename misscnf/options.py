@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import numbers
+import reprlib
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -156,7 +157,7 @@ def _coerce(value: object, hint: Any, name: str) -> object:  # noqa: ANN401 - an
     """Returns a value as its annotation has it, or refuses it by name."""
     found = _fit(value, hint, f"{name}.")
     if found is _Misfit:
-        raise InputError(f"the setting {name!r} is {_expected(hint)}; got {value!r}.")
+        raise InputError(f"the setting {name!r} is {_expected(hint)}; got {reprlib.repr(value)}.")
     return found
 
 
@@ -179,7 +180,10 @@ def _fit(value: Any, hint: Any, prefix: str = "") -> object:  # noqa: ANN401 - a
     if hint in (int, float):
         kind = numbers.Integral if hint is int else numbers.Real
         fits = isinstance(value, kind) and not isinstance(value, bool)
-        return hint(value) if fits else _Misfit
+        try:
+            return hint(value) if fits else _Misfit
+        except OverflowError:  # an integer beyond float64
+            return _Misfit
     return value if hint is Any or isinstance(value, origin or hint) else _Misfit
 
 

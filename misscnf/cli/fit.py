@@ -38,6 +38,9 @@ def fit(
         typer.Option("--allow-uncovered", help="Train though some family is never seen whole."),
     ] = False,
     seed: Seed = 0,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Say how long each stage took.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -72,6 +75,9 @@ def fit(
         arrows = sum(map(len, members.values()))
         say(f"block {name}: {len(members)} columns, {arrows} arrows kept to write their law")
     say(f"{chosen_sentence(model)}; {seconds:.1f} s")
+    if verbose:
+        for stage, its_seconds in model.timings_.items():
+            say(f"  {its_seconds:8.1f} s  {stage}")
     with outputs.staged(out, folder=True) as folder:
         model.save(folder)
     say(f"wrote the model to {out}")
@@ -117,7 +123,9 @@ def chosen_sentence(model: MissCNF) -> str:
     if model.comparison_ is None:
         return f"fitted: {nodes if model.curves_ else f'the {model.chosen_} model'}"
     more, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]
-    compared = "on rows left out, the log predictive density of networks less that of lines"
+    if not rich and not error:
+        return "fitted: the linear model was chosen; by a score test no mean asks for more"
+    compared = "on rows left out, the log predictive density of these forms less that of lines"
     numbers = f"{compared} is {more:.3f} ± {error:.3f} nats a row"
     return f"fitted: {nodes if rich else 'the linear model was chosen'}; {numbers}"
 
@@ -136,4 +144,5 @@ def _summary(model: MissCNF, rows: int, out: str, seconds: float) -> dict[str, A
         "kinds": model.kinds_,
         "seed": model.seed,
         "seconds": round(seconds, 3),
+        "stages": {stage: round(its, 3) for stage, its in model.timings_.items()},
     }

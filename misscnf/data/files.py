@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pyarrow import ArrowException
 
 from misscnf.errors import InputError
+from misscnf.paths import expanded
 
 
 def read_table(
@@ -42,7 +42,7 @@ def read_table(
     if isinstance(source, pd.DataFrame):
         name, frame = name or "the table", source
     elif isinstance(source, str | os.PathLike):
-        path = Path(source).expanduser()
+        path = expanded(source)
         name = name or repr(str(path))
         frame = _read_file(path, name)
     else:
@@ -77,7 +77,7 @@ def _read_file(path: Path, name: str) -> pd.DataFrame:
             f"{name} has rows with more fields than its header has names; name every "
             f"column, or read it with pandas.read_csv(path, index_col=0) and pass the DataFrame."
         ) from None
-    except (ArrowException, OSError, ValueError) as problem:
+    except Exception as problem:  # readers trip over bad bytes in many ways
         reason = " ".join(str(problem).split())
         raise InputError(f"{name} cannot be read as {path.suffix}: {reason}") from problem
 

@@ -31,7 +31,9 @@ import logging
 import math
 import os
 import reprlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,7 @@ from misscnf.data.cells import (
 from misscnf.data.codecs import CODECS, Column, Continuous, Count, Levels, refuse_constant
 from misscnf.data.scales import Link, Unit
 from misscnf.errors import InputError
+from misscnf.paths import expanded, read_small_text
 
 __all__ = ["Kinds", "KindRules", "Request", "REQUESTS", "read_requests", "Note", "choose_columns"]
 
@@ -123,7 +126,7 @@ def read_requests(
     if isinstance(kinds, str) and kinds in REQUESTS and kinds != "bounded":
         return {node: Request(kinds) for node in nodes}
     is_path = isinstance(kinds, str | os.PathLike)
-    asked = _read_file(Path(kinds).expanduser()) if is_path else kinds  # type: ignore[arg-type]
+    asked = _read_file(expanded(kinds)) if is_path else kinds  # type: ignore[arg-type]
     if not isinstance(asked, Mapping):
         raise InputError(
             f"kinds are {{column: kind}}, one kind for all columns, or the path of a .json or "
@@ -179,9 +182,12 @@ def _read_one(name: str, wanted: object) -> Request:
 
 
 def _number(name: str, end: str, value: object) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        return float(value)
-    raise InputError(f"the kind of {name!r} has {end} = {value!r}; expected a finite number.")
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        with suppress(OverflowError):  # of an integer beyond float64
+            if math.isfinite(number := float(value)):
+                return number
+    shown = reprlib.repr(value)
+    raise InputError(f"the kind of {name!r} has {end} = {shown}; expected a finite number.")
 
 
 def _levels(name: str, wanted: object) -> tuple[Label, ...] | None:
@@ -197,7 +203,7 @@ def _levels(name: str, wanted: object) -> tuple[Label, ...] | None:
         raise InputError(
             f"the levels of {name!r} hold {odd}; a level is text, a number, True or False."
         )
-    twice = [level for level in levels if levels.count(level) > 1]
+    twice = [level for level, times in Counter(levels).items() if times > 1]
     if twice:
         raise InputError(f"the levels of {name!r} hold {twice[0]!r} twice; name each level once.")
     if len(levels) < 2:
@@ -212,15 +218,12 @@ def _read_file(path: Path) -> object:
             f"kinds is {str(path)!r}; expected a kind ({', '.join(REQUESTS)}), {{column: kind}}, "
             f"or the path of a .json, .yaml or .yml file."
         )
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise InputError(f"the kinds in {str(path)!r} cannot be read: {reason}.") from error
+    text = read_small_text(path, "the kinds file")
     try:
         found = json.loads(text) if suffix == ".json" else yaml.safe_load(text)
-    except (ValueError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())
+    except Exception as error:  # a parser of YAML trips over bad text in many ways
+        deep = isinstance(error, RecursionError)
+        reason = "it is nested too deeply." if deep else " ".join(str(error).split())
         raise InputError(f"{str(path)!r} cannot be read as {suffix}: {reason}") from error
     if not isinstance(found, dict):
         expected = "lines such as `stage: ordinal`"

@@ -24,8 +24,9 @@ from misscnf.data.rows import JoinedRows, RowSource
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.fitting.completions import Completions
+from misscnf.fitting.expectation import expected_duration
 from misscnf.fitting.select.curves import reselect_curve
-from misscnf.fitting.select.forms import Form, build_model
+from misscnf.fitting.select.forms import Form, build_model, with_mechanisms
 from misscnf.fitting.select.given import Given, some_rows
 from misscnf.fitting.select.means import Comparison, Means, choose_means
 from misscnf.fitting.select.noise import choose_noise
@@ -41,7 +42,6 @@ from misscnf.fitting.train.loop import EpochRecord, Trainer, Watcher
 from misscnf.fitting.train.objective import ObservedLikelihood
 from misscnf.inference.elimination import Plan
 from misscnf.inference.likelihood import observed_log_prob
-from misscnf.mechanisms import Mechanism
 from misscnf.model import StructuralModel, Structure
 
 __all__ = ["Fitted", "fit_model"]
@@ -259,6 +259,7 @@ def fit_model(
         return task.only_line()
     if not (settings.selection.compare and settings.linear_start):
         return _all_networks(task)
+    logger.info("%s", expected_duration(structure.graph, task.everything))
     fitted = _nonlinear_means(task)
     richer_noise = settings.selection.noise and task.many_held_out
     return _with_richer_noise(task, fitted) if richer_noise else fitted
@@ -286,17 +287,12 @@ def _nonlinear_means(task: _Task) -> Fitted:
     forms = tuple(Form(mean=b in means.networks, curve=sizes.get(b)) for b in blocks)
     if means.networks:
         line = task.solve(task.train, start=linear.model).model
-        model, history = task.train_forms(forms, _with_curves(line, means.curves), "network")
+        model, history = task.train_forms(forms, with_mechanisms(line, means.curves), "network")
         task.maximise(model)
     else:
-        model = _with_curves(linear.model, means.curves)
+        model = with_mechanisms(linear.model, means.curves)
         history = [EpochRecord(epoch=task.maximise(model), train=task.log_prob(model))]
     return replace(linear, model=model, history=history, block_forms=forms)
-
-
-def _with_curves(line: StructuralModel, curves: Mapping[int, Mechanism]) -> StructuralModel:
-    """Returns a linear model with curves in the place of some of its lines."""
-    return line.like([curves.get(b, line.block(b)) for b in range(len(line.blocks))])
 
 
 def _with_richer_noise(task: _Task, fitted: Fitted) -> Fitted:

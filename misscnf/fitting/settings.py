@@ -45,13 +45,18 @@ class Solving:
     least_information: float = 1e-3
     """Of the largest eigenvalue of the information: a flatter direction is not stretched more."""
     completions: int = 32
-    """Completions of a row for Monte-Carlo maximum likelihood."""
-    most_completed: int = 2_000_000
-    """Completed rows in all; two of a row at least, if it hides anything."""
+    """Completions of a row in a round of Monte-Carlo maximum likelihood."""
+    fine_completions: int = 96
+    """The same near the maximum, in all last rounds together: their noise is a hundredth of the
+    error of the estimate."""
+    most_cells: int = 8_000_000
+    """Completed cells in a round, which bounds its memory; two completions of a row at least, if
+    it hides anything."""
     most_rounds: int = 10
     """Rounds of completing and maximising; what has not come to rest by then is not identified."""
     shared_rounds: int = 3
-    """Last rounds, which share the noise of their completions."""
+    """At most so many last rounds, where one cannot hold all fine completions; they share the
+    noise."""
     most_noise: float = 8.0
     """A round that gains less than so many times the expected noise may have gained nothing."""
     newton_steps: int = 10
@@ -82,12 +87,12 @@ class Selection:
     noise_p_value: float = 1e-3
     """How unlikely the noise of a node must be to ask for a richer one; a false alarm costs time
     only."""
-    curve_p_value: float = 0.2
-    """How unlikely rows must be under the line of a node for a curve to be tried; a false alarm
-    costs time only, and a curve that is missed costs an answer."""
+    curve_p_value: float = 0.3
+    """How unlikely rows must be under the line of a node for a curve to be tried, or a network
+    where there can be no curve; a false alarm costs time only, a bend that is missed an answer."""
     network_p_value: float = 0.05
-    """The same for a network, and under a curve that has won: a network spends twenty degrees of
-    freedom or more, so what it could gain shows more clearly."""
+    """The same for a network beside a curve that does not win, or against one that does: a network
+    spends twenty degrees of freedom or more, so what it could gain shows more clearly."""
     frequencies: tuple[float, ...] = (1.0, 2.0, 4.0)
     """Of the waves by which a line is tested, in a standardised feature."""
     few_parents: int = 6
@@ -211,14 +216,23 @@ class Curves:
     then, hardly higher than the smooth one."""
     narrowest: float = 0.5
     """What needs a shorter length scale is a network's business."""
-    most_centres: int = 64
-    """What needs more centres likewise."""
+    most_centres: int = 128
+    """What needs more centres likewise; two wavy parents need seventy to ninety."""
     most_products: int = 6
     """Features; of more, products are too many."""
     evidence_rows: int = 3000
     """Rows that choose the prior; the curve itself is fitted to all."""
     evidence_centres: int = 128
     """Centres that stand for these rows."""
+    rough_rows: int = 500
+    """Of these, the rows that find where the search for the prior starts ..."""
+    rough_centres: int = 48
+    """... and their centres."""
+    hopeless: float = 15.0
+    """Nats below the best at such a start: three times what wide length scales may be behind, and
+    all rows have brought a search ten nats further at the most."""
+    evidence_tolerance: float = 3e-3
+    """Nats: a step of the search that gains less is the last, as a rule."""
     evidence_steps: int = 60
     """Steps of the search for the prior."""
     least_information: float = 0.05

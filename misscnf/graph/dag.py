@@ -30,7 +30,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Number
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import networkx as nx
@@ -39,6 +38,7 @@ import pandas as pd
 
 from misscnf.errors import InputError, naming
 from misscnf.graph import readers
+from misscnf.paths import expanded, read_small_text
 
 __all__ = ["CausalGraph", "GraphLike"]
 
@@ -472,18 +472,8 @@ def _refuse_duplicates(names: Sequence[object], where: str) -> None:
 def _read_path_or_text(source: str | os.PathLike[str]) -> readers.Parsed:
     if isinstance(source, str) and not readers.names_a_file(source):
         return readers.read_text(source)
-    path = Path(source)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(
-            f"file not found: {str(path)!r}; give the path of a graph file, or the graph as text.",
-            about=str(path),
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"the graph file {str(path)!r} cannot be read: {error}.", about=str(path)
-        ) from error
+    path = expanded(source)
+    text = read_small_text(path, "the graph file", encoding="utf-8-sig")
     with naming(str(path)):
         return readers.read_text(text, path.suffix.lower())
 

@@ -61,7 +61,13 @@ def read_text(text: str, suffix: str = "") -> Parsed:
         readers.append(_USUAL_READERS[suffix])
     is_lavaan = re.search(r"~|:=|==", re.sub(_QUOTED, "", bare))
     readers.append(_read_lavaan if is_lavaan else _read_plain)
-    return readers[0](text)
+    try:
+        return readers[0](text)
+    except RecursionError:
+        raise InputError(
+            "the graph has brackets or braces nested too deeply to be read; a graph needs a few "
+            "levels at most."
+        ) from None
 
 
 def names_a_file(text: str) -> bool:
@@ -417,7 +423,9 @@ def _lavaan_names(number: int, line: str, side: str) -> list[str]:
 def _read_gml(text: str) -> Parsed:
     try:
         graph = nx.parse_gml(text)
-    except (nx.NetworkXException, ValueError, TypeError, LookupError, AttributeError) as error:
+    except RecursionError:
+        raise
+    except Exception as error:  # networkx trips over bad text in many ways
         raise InputError(f"the GML text cannot be read: {error}.") from error
     if not graph.is_directed():
         raise InputError(
@@ -469,7 +477,7 @@ _SIGNATURES: dict[Callable[[str], Parsed], re.Pattern[str]] = {
     _read_braced: re.compile(
         r'\s*(strict\s+)?(graph|digraph|dag|pdag|mag|pag)\s*("[^"]*"|[\w.-]+)?\s*\{', re.IGNORECASE
     ),
-    _read_gml: re.compile(r"(?:.*\n)*?\s*graph\s*\["),
+    _read_gml: re.compile(r"(?:.*\n)*?[^\S\n]*graph\s*\["),
     _read_json: re.compile(r'\s*\{\s*(?:"(?:\\.|[^"\\])*"\s*:|\}\s*$)'),
     _read_csv: re.compile(r'\s*"?cause"?\s*,\s*"?effect"?\s*(?:\n|$)', re.IGNORECASE),
 }

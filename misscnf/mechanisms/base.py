@@ -135,6 +135,13 @@ class Mechanism(nn.Module, ABC):
         Where several noises do, one of them is drawn from p(u | x, parents) by the generator.
         """
 
+    def noise_map(self, parents: Tensor) -> Callable[[Tensor], Tensor]:
+        """Returns `generate` at some parents, for noise of several kinds one after the other.
+
+        What depends on the parents alone may be computed once.
+        """
+        return lambda u: self.generate(u, parents)
+
     def draw(self, score: Tensor, parents: Tensor) -> Tensor:
         """Returns a value of the mechanism's law from one standard normal number, shape (...)."""
         return self.generate(score, parents)

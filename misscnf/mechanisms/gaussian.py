@@ -8,7 +8,7 @@ form.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import torch
@@ -71,8 +71,12 @@ class Gaussian(Mechanism, name="gaussian"):
 
     def generate(self, u: Tensor, parents: Tensor) -> Tensor:
         """Returns m + exp(s) u."""
+        return self.noise_map(parents)(u)
+
+    def noise_map(self, parents: Tensor) -> Callable[[Tensor], Tensor]:
+        """Computes m and s once."""
         location, log_scale = self.location_and_log_scale(parents)
-        return location + torch.exp(log_scale) * u
+        return lambda u: location + torch.exp(log_scale) * u
 
     def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:
         """Returns (x − m) / exp(s)."""

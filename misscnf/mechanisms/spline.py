@@ -20,7 +20,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -127,9 +127,12 @@ class Spline(Mechanism, name="spline"):
 
     def generate(self, u: Tensor, parents: Tensor) -> Tensor:
         """Returns m + exp(s) (S⁻¹(u) − c)."""
-        location, log_scale = self.base.location_and_log_scale(parents)
-        spline, shift = self._spline(parents)
-        return location + torch.exp(log_scale) * (spline.inv(u) - shift)
+        return self.noise_map(parents)(u)
+
+    def noise_map(self, parents: Tensor) -> Callable[[Tensor], Tensor]:
+        """Computes m, s and S once."""
+        line, (spline, shift) = self.base.noise_map(parents), self._spline(parents)
+        return lambda u: line(spline.inv(u) - shift)
 
     def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:
         """Returns S((x − m) / exp(s) + c)."""

@@ -335,3 +335,5 @@ def check_count(name: str, value: object, least: int = 1) -> None:
     """Refuses what is not a whole number of at least so many."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
         raise InputError(f"{name} is a whole number of at least {least}; got {value!r}.")
+    if value >= 2**63:
+        raise InputError(f"{name} is more than any memory holds; ask for fewer.")

@@ -5,8 +5,9 @@ r"""A small language for rules: `min(dose, 2)`, `age > 60`, `'high' if age > 60 
 | values | numbers, texts in quotes, True, False |
 | columns | by name, in backticks where a name is no plain word: `` `blood pressure` `` |
 | arithmetic | + − * / // % ** |
-| conditions | < <= > >= == !=, in ('II', 'III'), and, or, not, a if c else b |
+| conditions | < <= > >= == !=, in ('II', 'III'), and, or, not (& | ~ too), a if c else b |
 | functions | min max abs round exp log sqrt floor ceil clip(x, low, high) where(c, a, b) |
+| of pandas | isna(x) notna(x) between(x, low, high), also as x.isna() and so on |
 | draws | bernoulli(p) normal(mean, sd) uniform(low, high) poisson(mean) choose('a', p, 'b', q) |
 
 A draw is the whole text. There is nothing else: no attributes, no subscripts, no other calls, so
@@ -47,6 +48,7 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.USub: np.negative,
     ast.UAdd: np.positive,
     ast.Not: np.logical_not,
+    ast.Invert: np.logical_not,
     ast.And: np.logical_and,
     ast.Or: np.logical_or,
     ast.Lt: np.less,
@@ -88,12 +90,17 @@ _CALLS = {
     **{name: _Call(1, 1, getattr(np, name)) for name in ("exp", "log", "sqrt", "floor", "ceil")},
     "clip": _Call(3, 3, lambda x, low, high: np.minimum(np.maximum(x, low), high)),
     "where": _Call(3, 3, _where),
+    "isna": _Call(1, 1, pd.isna),
+    "notna": _Call(1, 1, pd.notna),
+    "between": _Call(3, 3, lambda x, low, high: np.logical_and(x >= low, x <= high)),
     "bernoulli": _Call(1, 1, lambda p: p, draws=True),
     "normal": _Call(2, 2, lambda mean, sd: stats.norm(mean, sd), draws=True),
     "uniform": _Call(2, 2, lambda a, b: stats.uniform(a, np.subtract(b, a)), draws=True),
     "poisson": _Call(1, 1, lambda mean: stats.poisson(mean), draws=True),
     "choose": _Call(2, 40, _chances, draws=True),
 }
+_METHODS = ("isna", "notna", "between")
+"""What may be asked of a column after a dot, as in pandas."""
 
 
 class Expression:
@@ -137,7 +144,7 @@ class Expression:
     @property
     def draws(self) -> bool:
         """Whether it names a law."""
-        name = _function(self.tree)
+        name, _ = _called(self.tree)
         return name is not None and _CALLS[name].draws
 
     def evaluate(self, columns: Mapping[str, pd.Series]) -> Any:  # noqa: ANN401 - value or law
@@ -154,27 +161,38 @@ class Expression:
 
 
 def _unquoted(text: str) -> tuple[str, dict[str, str]]:
-    """Returns the text with a plain word for each name in backticks, and what they stand for."""
+    """Returns the text with plain words for names in backticks, and what these stand for.
+
+    As in pandas, & and | are `and` and `or`: Python's own would come before comparisons.
+    """
     quoted: dict[str, str] = {}
 
     def word(match: re.Match[str]) -> str:
+        if match.group() in "&|":
+            return " and " if match.group() == "&" else " or "
         if not match.group().startswith("`"):
             return match.group()
         name = f"_{len(quoted)}_quoted_column"
         quoted[name] = match.group()[1:-1]
         return name
 
-    return re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`", word, text), quoted
+    return re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`|[&|]", word, text), quoted
 
 
 def _shown(text: str) -> str:
     return repr(text if len(text) <= 60 else f"{text[:57]}…")
 
 
-def _function(node: ast.AST) -> str | None:
-    """Returns the name of the function that a node calls, if it calls one by its name."""
-    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    return node.func.id if named else None  # type: ignore[attr-defined]
+def _called(node: ast.AST) -> tuple[str | None, list[ast.expr]]:
+    """Returns the name of the function that a node calls, None if it calls none, and on what."""
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
+            return name, arguments
+        case ast.Call(func=ast.Attribute(value=of, attr=name), args=arguments, keywords=[]) if (
+            name in _METHODS
+        ):
+            return name, [of, *arguments]
+    return None, []
 
 
 def _check(tree: ast.expr, text: str) -> None:
@@ -187,7 +205,8 @@ def _check(tree: ast.expr, text: str) -> None:
                 f"{_shown(text)} is nested too deeply; {DEEPEST} levels are the most."
             )
         _check_node(node, text, top=node is tree)
-        inner = node.args if isinstance(node, ast.Call) else ast.iter_child_nodes(node)
+        called = isinstance(node, ast.Call)
+        inner = _called(node)[1] if called else ast.iter_child_nodes(node)
         ahead += [(child, depth + 1) for child in inner]
 
 
@@ -207,8 +226,8 @@ def _check_node(node: ast.AST, text: str, *, top: bool) -> None:
 
 
 def _check_call(node: ast.Call, text: str, *, top: bool) -> None:
-    name = _function(node)
-    if name is None or node.keywords:
+    name, arguments = _called(node)
+    if name is None:
         raise _refusal(node, text)
     if name not in _CALLS:
         close = difflib.get_close_matches(name, _CALLS)
@@ -217,9 +236,9 @@ def _check_call(node: ast.Call, text: str, *, top: bool) -> None:
     call = _CALLS[name]
     if call.draws and not top:
         raise InputError(f"{_shown(text)}: {name}(…) is a draw, and must be the whole expression.")
-    odd = name == "choose" and len(node.args) % 2
-    if odd or not call.fewest <= len(node.args) <= call.most:
-        raise InputError(f"{_shown(text)}: {name} does not take {len(node.args)} arguments.")
+    odd = name == "choose" and len(arguments) % 2
+    if odd or not call.fewest <= len(arguments) <= call.most:
+        raise InputError(f"{_shown(text)}: {name} does not take {len(arguments)} arguments.")
 
 
 def _refusal(node: ast.AST, text: str) -> InputError:
@@ -254,8 +273,9 @@ def _value(node: ast.AST, known: Mapping[str, Any]) -> Any:  # noqa: ANN401 - ar
             triples = zip(operators, [left, *rights[:-1]], rights, strict=True)
             found = [_compare(o, _value(a, known), b, known) for o, a, b in triples]
             return reduce(np.logical_and, found)
-        case ast.Call(func=ast.Name(id=name), args=arguments):
-            return _CALLS[name].function(*of(*arguments))
+        case ast.Call():
+            called, arguments = _called(node)
+            return _CALLS[str(called)].function(*of(*arguments))
     raise TypeError("a list of values stands alone")
 
 

@@ -1,7 +1,7 @@
 r"""Groups of units, by what they are without any intervention.
 
-`where="age > 60"` is a condition on columns, as `DataFrame.query` has it, or a function of the
-frame of natural values; the treated are the units that take by themselves what an intervention
+`where="age > 60"` is a condition on columns (`queries.expressions`), or a function of the frame of
+natural values; the treated are the units that take by themselves what an intervention
 assigns them.
 """
 
@@ -18,6 +18,7 @@ from torch import Tensor
 from misscnf.data.table import Schema
 from misscnf.errors import InputError
 from misscnf.graph import CausalGraph
+from misscnf.queries.expressions import Expression
 from misscnf.queries.interventions import Do, written
 
 __all__ = ["Group", "Where"]
@@ -32,7 +33,8 @@ class Group:
     def __init__(
         self, graph: CausalGraph, schema: Schema, where: Where | None, taken: Do | None
     ) -> None:
-        self.schema, self.where = schema, where
+        self.schema = schema
+        self.where = _condition(where, graph) if isinstance(where, str) else where
         self.taken = [graph.index(name) for name in taken or ()]
         """The nodes that units take by themselves as they are assigned."""
         self.words = _in_words(where, taken)
@@ -66,22 +68,35 @@ def _in_words(where: Where | None, taken: Do | None) -> str | None:
     return ", ".join(words) or None
 
 
-def _holds(where: Where, frame: pd.DataFrame) -> Tensor:
+def _condition(text: str, graph: CausalGraph) -> Expression:
+    """Reads a condition, and refuses columns that are not there."""
+    condition = Expression.parse(text)
+    for name in condition.columns:
+        try:
+            graph.index(name)
+        except InputError as error:
+            raise InputError(f"where {text!r} reads {name!r}, and {error}") from error
+    return condition
+
+
+def _holds(where: Expression | Callable[[pd.DataFrame], Any], frame: pd.DataFrame) -> Tensor:
     """Returns for which rows the condition holds, (n,)."""
-    try:
-        if isinstance(where, str):
-            found = frame.eval(where, engine="python", local_dict={}, global_dict={})
-        else:
+    if isinstance(where, Expression):
+        shown = f"where {where.text!r}"
+        found = where.evaluate({name: frame[name] for name in where.columns})
+    else:
+        shown = f"where {where!r}"
+        try:
             found = where(frame)
-    except Exception as error:
-        raise InputError(
-            f"where {where!r} cannot be worked out ({error}); expected a condition on columns, "
-            f"such as 'age > 60'."
-        ) from error
+        except Exception as error:
+            raise InputError(
+                f"{shown} cannot be worked out ({error}); expected a condition on columns, such "
+                f"as 'age > 60'."
+            ) from error
     holds = np.asarray(found)
     if holds.shape != (len(frame),) or holds.dtype != np.bool_:
         raise InputError(
-            f"where {where!r} does not say yes or no for each row; expected a condition on "
-            f"columns, such as 'age > 60'."
+            f"{shown} does not say yes or no for each row; expected a condition on columns, such "
+            f"as 'age > 60'."
         )
     return torch.from_numpy(holds.copy())

@@ -194,7 +194,10 @@ def beyond_seen(do: Do | None, schema: Schema) -> tuple[str, ...]:
         ruled = value is None or callable(value) or isinstance(value, str | Expression | Draw)
         if ruled or note.smallest is None or note.largest is None:
             continue
-        held = np.asarray(value, dtype=np.float64)
+        try:
+            held = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            continue  # no number, and refused where it is assigned
         low, high = float(held.min()), float(held.max())
         if low < note.smallest or high > note.largest:
             shown = f"{low:g}" if low == high else f"{low:g} to {high:g}"

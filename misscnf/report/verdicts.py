@@ -172,13 +172,15 @@ def held_out_sentence(model: MissCNF) -> str:
         return f"{means}: too few rows could be held out to justify a network."
     more, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]
     numbers = f"{minus(f'{more:.3f} ± {error:.3f}')} nats a row"
-    compared = "on rows left out, the log predictive density of networks less that of lines"
+    compared = "on rows left out, the log predictive density less that of lines"
     nonlinear = {"Curves": model.curves_, "Networks": model.networks_}
     told = [f"{what} for {listed(names)}." for what, names in nonlinear.items() if names]
     if told:
         told.append(f"O{compared[1:]} is {numbers}.")
-    else:
+    elif error:
         told = [f"Linear mechanisms were kept: {compared} is {numbers}, which is too little."]
+    else:
+        told = ["Linear mechanisms were kept: by a score test no mean asks for more."]
     forms = model.forms_.items()
     for what, names in (
         ("Noise whose scale depends on the parents", [name for name, form in forms if form.scale]),

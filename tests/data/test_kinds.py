@@ -305,7 +305,7 @@ def test_a_sidecar_is_the_same_as_its_content(tmp_path, name, form):
 
 
 BAD_FILES = {
-    "absent": ("kinds.json", None, "cannot be read: No such file"),
+    "absent": ("kinds.json", None, "file not found"),
     "broken JSON": ("kinds.json", b"{", "cannot be read as .json"),
     "broken YAML": ("kinds.yaml", b"a: [1\nb: 2", "cannot be read as .yaml"),
     "a list": ("kinds.json", b"[1]", "holds no kinds"),

@@ -21,7 +21,7 @@ from misscnf.data.rows import MemoryRows
 from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.fit import fit_model
 from misscnf.fitting.replicates import replicate_fit
-from misscnf.fitting.select.curves import CurveTrial
+from misscnf.fitting.select.curves import CurveTrial, Family
 from misscnf.fitting.select.given import Given
 from misscnf.fitting.select.means import choose_means
 from misscnf.fitting.settings import Curves, Shape, preset_settings
@@ -105,7 +105,7 @@ def test_one_that_beats_the_line_alone_has_to_do_so_more_clearly(
     was chosen. Where both are, the network does not beat the curve. Few rows are poor
     witnesses."""
 
-    def compared(line, completions, candidates, given):
+    def compared(line, completions, candidates, curves, given):
         won = {b: ElpdDifference(network, 1.0) for b in candidates & {1}}
         return means_home._Compared(by_block=won, chosen=frozenset(won if network else ()))
 
@@ -124,7 +124,8 @@ def test_a_curve_that_says_it_all_meets_no_network(monkeypatch):
     asked, rival = [], ElpdDifference(9.0, 1.0)
     monkeypatch.setattr(curves_home, "_network_elpd", lambda *_: asked.append(1) or rival)
     given = Given(STRUCTURE, MemoryRows(*pair(table())), SETTINGS, 0)
-    trial = CurveTrial.of(fit_linear(STRUCTURE, given.rows).model.block(1), given, 1)
+    family = Family.of(STRUCTURE, given.rows, 1)
+    trial = CurveTrial.of(fit_linear(STRUCTURE, given.rows).model.block(1), family, given, 1)
     assert not trial.loses_to_network()
     assert not asked
     monkeypatch.setattr(curves_home, "left_p_value", lambda *_: 0.01)

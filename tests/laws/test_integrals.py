@@ -13,11 +13,13 @@ from mixed_models import Reference, generator, mixed_model, rows_of
 from scipy import stats
 
 from misscnf.inference.elimination import Plan
-from misscnf.inference.integrals import Effort, Efforts, EnumerationRules, integrate
+from misscnf.inference.integrals import Effort, Efforts, EnumerationRules
 from misscnf.inference.integrals.closed_form import closed_form
+from misscnf.inference.integrals.dispatch import without_enumeration
 from misscnf.inference.integrals.enumeration import enumeration
 from misscnf.inference.integrals.importance import importance_sampling
 from misscnf.inference.integrals.prior import prior_draws
+from misscnf.inference.integrals.problem import Problem
 from misscnf.inference.integrals.quadrature import quadrature
 from misscnf.inference.likelihood import free_log_prob
 
@@ -30,36 +32,36 @@ def precise(integral):
     return integral.standard_error() <= EFFORT.tolerance
 
 
-def by_closed_form(model, values, components, rng):
-    yield from closed_form(model, values, components)
+def by_closed_form(problem, components):
+    yield from closed_form(problem.model, problem.values, components)
 
 
-def by_enumeration(model, values, components, rng):
-    yield from enumeration(model, values, components, EFFORT, rng, integrate)
+def by_enumeration(problem, components):
+    yield from enumeration(problem, components, without_enumeration)
 
 
-def by_quadrature(model, values, components, rng):
-    yield from quadrature(model, values, components, EFFORT, rng, precise)
+def by_quadrature(problem, components):
+    yield from quadrature(problem, components, precise)
 
 
-def by_importance(model, values, components, rng):
-    yield from importance_sampling(model, values, components, EFFORT, rng, precise)
+def by_importance(problem, components):
+    yield from importance_sampling(problem, components, precise)
 
 
-def by_proposals(model, values, components, rng):
-    # No round of the prior is good enough: it makes a proposal, and that one's round is judged.
-    accept = lambda found: precise(found) & (found.fresh.shape[1] > 16 * 16)  # noqa: E731
-    effort = replace(EFFORT, pilot_draws=0)
-    yield from importance_sampling(model, values, components, effort, rng, accept)
+def by_guide(problem, components):
+    # No round of the prior is good enough: it makes a guide, and that one's round is judged.
+    accept = lambda found: precise(found) & (found.control is not None)  # noqa: E731
+    few = replace(problem, effort=replace(EFFORT, pilot_draws=0))
+    yield from importance_sampling(few, components, accept)
 
 
-def by_prior(model, values, components, rng):
-    yield prior_draws(model, values, components, replace(EFFORT, draws=256), rng)
+def by_prior(problem, components):
+    yield prior_draws(problem.with_draws(256), components)
 
 
-def by_paper(model, values, components, rng):
+def by_paper(problem, components):
     effort = replace(EFFORT, draws=256, independent=True)
-    yield prior_draws(model, values, components, effort, rng)
+    yield prior_draws(replace(problem, effort=effort), components)
 
 
 @dataclass(frozen=True)
@@ -78,10 +80,13 @@ WAYS = {
     "enumeration": Way(by_enumeration, "k -> b; k -> n; b -> o; n -> o", "o", (8,), exact=True),
     "enumeration of closed forms": Way(by_enumeration, "k -> x1; x1 -> x2", "x2", exact=True),
     "enumeration of quadratures": Way(by_enumeration, "k -> x1; x1 -> x2", "x2", (8,)),
-    "enumeration of proposals": Way(by_enumeration, "b -> x1; " + NUMBERS, "x3", (8,)),
+    "enumeration of importance sampling": Way(by_enumeration, "b -> x1; " + NUMBERS, "x3", (8,)),
     "quadrature": Way(by_quadrature, "x1 -> x2; x1 -> b; x2 -> b", "x2 b", (8,)),
     "importance sampling": Way(by_importance, NUMBERS, "x3", (8,)),
-    "importance sampling by proposals": Way(by_proposals, NUMBERS, "x3", (8,)),
+    "importance sampling by a guide": Way(by_guide, NUMBERS, "x3", (8,)),
+    "a guide to linear evidence": Way(by_guide, NUMBERS, "x3"),
+    "a guide to a binary child": Way(by_guide, "x1 -> x2; x1 -> b; x2 -> b", "b", (8,)),
+    "a guide beside a hidden kind": Way(by_guide, "x1 -> k; x1 -> x2; k -> x2", "x2", (8,)),
     "importance sampling of kinds": Way(by_importance, "x1 -> k; x1 -> x2; k -> x2", "x2", (8,)),
     "quasi-random draws from the prior": Way(by_prior, NUMBERS, "x3", (8,)),
     "independent draws from the prior": Way(by_paper, NUMBERS, "x3", (8,)),
@@ -109,7 +114,8 @@ class Case:
     @torch.no_grad()
     def integrals(self, seed=1):
         components = self.plan.components()
-        return list(self.way.integrals(self.model, self.values, components, generator(seed)))
+        problem = Problem(self.model, self.values, EFFORT, generator(seed))
+        return list(self.way.integrals(problem, components))
 
     @torch.no_grad()
     def posterior(self):

@@ -84,11 +84,15 @@ def test_a_group_may_depend_on_what_the_treatment_changes(interacting):
 @pytest.mark.parametrize(
     ("where", "sentence"),
     [
-        ("age >", "cannot be worked out"),
-        ("weight > 3", "cannot be worked out"),
+        ("age >", "cannot be read as an expression"),
+        ("weight > 3", "reads 'weight', and the graph has no node"),
+        ("t > 'a'", "cannot be worked out"),
+        ("age > 10**10**10", "no unit of"),
+        ("bernoulli(0.5)", "does not say yes or no"),
         ("age + 1", "does not say yes or no"),
         ("age > 1000", "no unit of"),
-        ("@model > 1", "cannot be worked out"),
+        ("@model > 1", "cannot be read as an expression"),
+        ("age.max() > 1", "which an expression cannot have"),
     ],
 )
 def test_conditions_that_are_none(model, where, sentence):

@@ -84,7 +84,7 @@ class _Move:
 class CrossFit:
     """Models of every fold, and how they judge the rows that they did not see.
 
-    Blocks that are no candidates are as the fit has them.
+    Other blocks are as the fit has them.
 
     Arguments:
         completions: Completions of all rows, K of each.
@@ -92,6 +92,7 @@ class CrossFit:
         rich: One model a fold.
         plain: One model a fold.
         candidates: The blocks that are compared.
+        beside: Blocks that are as the plain models have them, whoever is rich.
     """
 
     def __init__(
@@ -101,9 +102,10 @@ class CrossFit:
         rich: Sequence[StructuralModel],
         plain: Sequence[StructuralModel],
         candidates: frozenset[int],
+        beside: frozenset[int] = frozenset(),
     ) -> None:
         self.candidates, self.row_count = candidates, len(completions)
-        self._nodes = {b: plain[0].blocks[b] for b in sorted(candidates)}
+        self._nodes = {b: plain[0].blocks[b] for b in sorted(candidates | beside)}
         parts = [
             self._evaluate(completions, folds.rows(fold), pair)
             for fold, pair in enumerate(zip(rich, plain, strict=True))
@@ -247,6 +249,7 @@ def cross_fit(
     candidates: frozenset[int],
     given: Given,
     steps: int | None = None,
+    beside: frozenset[int] = frozenset(),
 ) -> CrossFit:
     """Trains a rich model for every fold beside its plain one.
 
@@ -258,15 +261,16 @@ def cross_fit(
         candidates: The blocks that are trained and compared; others are as the fit has them.
         given: Settings, seed and who looks on.
         steps: About how many steps of training; None for the epochs and batches of the settings.
+        beside: Blocks that are trained too, and not compared.
     """
     settings = given.settings
     if steps is not None:
         settings = _short_training(settings, len(completions), steps)
     models, single = [start.float() for start in starts], completions.to(torch.float32)
     about = (folds.weights().float(), folds.fold, settings, given.seed)
-    train_folds(models, single, *about, candidates, given.watch)
+    train_folds(models, single, *about, candidates | beside, given.watch)
     rich = [start.double() for start in starts]
-    return CrossFit(completions, folds, rich, plain, candidates)
+    return CrossFit(completions, folds, rich, plain, candidates, beside)
 
 
 def _short_training(settings: Settings, rows: int, steps: int) -> Settings:

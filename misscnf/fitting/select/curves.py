@@ -22,16 +22,17 @@ from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.select.crossfit import CrossFit, Folds, cross_fit
 from misscnf.fitting.select.given import Given
 from misscnf.fitting.select.nonlinearity import left_p_value
+from misscnf.fitting.settings import Selection
 from misscnf.fitting.smooth.basis import Basis, find_basis, fit_curve
 from misscnf.graph import CausalGraph
 from misscnf.mechanisms import Gaussian, Mechanism, Shape
 from misscnf.model import StructuralModel, Structure
 
-__all__ = ["CurveTrial", "reselect_curve"]
+__all__ = ["CurveTrial", "Family", "reselect_curve"]
 
 
 @dataclass(frozen=True)
-class _Family:
+class Family:
     """A block with its parents, and the n times that rows show all of them."""
 
     structure: Structure
@@ -44,7 +45,7 @@ class _Family:
     """how often it could have been"""
 
     @staticmethod
-    def of(structure: Structure, rows: RowSource, block: int) -> _Family:
+    def of(structure: Structure, rows: RowSource, block: int) -> Family:
         """Cuts a family out of a table; nodes that share a mechanism stand below one another."""
         graph, nodes = structure.graph, structure.blocks[block]
         found, shown = [], 0
@@ -58,11 +59,16 @@ class _Family:
         names, parents = tuple(graph.nodes[i] for i in family), (*((),) * last, tuple(range(last)))
         domains = [structure.domains[i] for i in family]
         own = Structure.of(CausalGraph(names, parents), domains)
-        return _Family(own, torch.cat(found), shown, len(rows) * len(nodes))
+        return Family(own, torch.cat(found), shown, len(rows) * len(nodes))
 
     @property
     def node(self) -> int:
         return len(self.structure.graph) - 1
+
+    def speaks(self, settings: Selection) -> bool:
+        """Whether these rows know the node: they are enough, and not few of those that show it."""
+        fewest = max(settings.fewest_complete, settings.least_share * self.shown)
+        return len(self.rows) >= fewest
 
     @property
     def pair(self) -> tuple[Tensor, Tensor]:
@@ -96,24 +102,21 @@ class _Family:
 class CurveTrial:
     """A curve of one block, and what it gains over the line on rows that show the family."""
 
-    family: _Family
+    family: Family
     basis: Basis
     over_line: ElpdDifference
     given: Given
 
     @staticmethod
-    def of(line: Mechanism, given: Given, block: int) -> CurveTrial | None:
-        """Tries a curve; None where too few rows show the family, or it should be none.
+    def of(line: Mechanism, family: Family, given: Given, block: int) -> CurveTrial | None:
+        """Tries a curve; None where it should be none, or is too narrow.
 
         Arguments:
             line: The mechanism of the block in the linear fit.
+            family: The rows that show it with its parents.
             given: Structure, rows, settings and seed.
             block: The block.
         """
-        family, selection = _Family.of(given.structure, given.rows, block), given.selection
-        fewest = max(selection.fewest_complete, selection.least_share * family.shown)
-        if len(family.rows) < fewest:
-            return None
         basis = family.basis(
             line.features(family.pair[0]), given, given.structure.blocks[block][0]
         )
@@ -158,7 +161,7 @@ def reselect_curve(mechanism: Mechanism, given: Given, block: int) -> Mechanism:
     """
     mean, structure = mechanism.linear_mean(), given.structure
     assert mean is not None
-    family = _Family.of(structure, given.rows, block)
+    family = Family.of(structure, given.rows, block)
     x, y = family.pair
     log_scale, first = mean.log_scale(x), structure.blocks[block][0]
     scale = torch.exp(log_scale - log_scale.mean())
@@ -168,7 +171,7 @@ def reselect_curve(mechanism: Mechanism, given: Given, block: int) -> Mechanism:
     return mechanism.with_mean_of(fit_curve(basis, structure.parents_of(block), x, y, scale**-2.0))
 
 
-def _curve_elpd(family: _Family, basis: Basis, given: Given) -> ElpdDifference:
+def _curve_elpd(family: Family, basis: Basis, given: Given) -> ElpdDifference:
     """Returns what a curve gains over the line."""
     folds = Folds.of(len(family.rows), given.selection, given.seed)
     curves, lines = (family.fits(of, folds) for of in (basis, None))
@@ -177,7 +180,7 @@ def _curve_elpd(family: _Family, basis: Basis, given: Given) -> ElpdDifference:
     return crossed.elpd_difference(node, frozenset())
 
 
-def _network_elpd(family: _Family, basis: Basis, given: Given) -> ElpdDifference:
+def _network_elpd(family: Family, basis: Basis, given: Given) -> ElpdDifference:
     """Returns what a network gains over the curve."""
     folds = Folds.of(len(family.rows), given.selection, given.seed)
     starts = []

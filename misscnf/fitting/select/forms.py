@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from misscnf.draws import derive_generator
-from misscnf.mechanisms import Shape
+from misscnf.mechanisms import Mechanism, Shape
 from misscnf.model import StructuralModel, Structure
 from misscnf.options import from_dict, to_dict
 
-__all__ = ["Form", "build_model"]
+__all__ = ["Form", "build_model", "with_mechanisms"]
 
 
 @dataclass(frozen=True)
@@ -95,3 +95,8 @@ def build_model(
         for block in range(len(model.blocks)):
             model.block(block).start_from(start.block(block))
     return model
+
+
+def with_mechanisms(model: StructuralModel, others: Mapping[int, Mechanism]) -> StructuralModel:
+    """Returns a model with other mechanisms in the place of some of its own, by block."""
+    return model.like([others.get(b, model.block(b)) for b in range(len(model.blocks))])

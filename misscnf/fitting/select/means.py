@@ -4,13 +4,15 @@ r"""Line, curve or network? Who asks, who is tried, and who wins.
    for them.
 2. The others try a curve, which is solved for (`curves`). One that beats the line clearly is
    chosen, unless a network beats it.
-3. Networks are trained for what is left: blocks that cannot have a curve, such as discrete ones,
-   blocks that are bent in a way that a curve does not see, and those whose curve wins narrowly.
+3. Networks are trained for what is left: blocks that cannot have a curve, being discrete or hardly
+   ever shown with all parents, blocks that are clearly bent and whose curve does not win, and
+   those whose curve wins narrowly.
    Two that try have twice the luck: where only one of them beats the line, it has to do so more
    clearly, if the rows are so many that the other could have seen what it sees.
 
 Networks are compared on completions by the line, which favour the line a little where much is
-hidden; completions by a network would favour that network, and cost a fit.
+hidden; completions by a network would favour that network, and cost a fit. Curves that were chosen
+weigh these completions.
 """
 
 from __future__ import annotations
@@ -22,10 +24,11 @@ from typing import Any
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.elpd import ElpdDifference
 from misscnf.fitting.select.crossfit import Folds, RichSet, cross_fit
-from misscnf.fitting.select.curves import CurveTrial
-from misscnf.fitting.select.forms import Form, build_model
+from misscnf.fitting.select.curves import CurveTrial, Family
+from misscnf.fitting.select.forms import Form, build_model, with_mechanisms
 from misscnf.fitting.select.given import Given
 from misscnf.fitting.select.nonlinearity import nonlinearity_p_values
+from misscnf.fitting.select.scores import blankets
 from misscnf.fitting.solve.simplified_newton import maximise_lines
 from misscnf.mechanisms import Growth, Mechanism
 from misscnf.model import StructuralModel, Structure
@@ -83,15 +86,20 @@ def choose_means(line: StructuralModel, given: Given, *, networks: bool = True) 
         p_values = nonlinearity_p_values(line, completions, *about)
     asking = [block for block, p in p_values.items() if p < selection.curve_p_value]
     with stage("trying curves"):
-        trials = _curve_trials(line, given, asking)
+        tried = _try_curves(line, given, asking)
+    trials = {block: trial for block, trial in tried.items() if trial is not None}
     ratios = {block: trial.over_line.ratio for block, trial in trials.items()}
     clear = {b for b, trial in trials.items() if ratios[b] >= trial.alone}
     narrow = {b for b in trials if ratios[b] >= selection.z} - clear
     if not networks:
         return Means(None, {b: trials[b].mechanism() for b in sorted(clear | narrow)})
-    loud = {b for b in asking if p_values[b] < selection.network_p_value}
+    loud = {b for b in asking if b not in tried or p_values[b] < selection.network_p_value}
     with stage("trying networks"):
-        compared = _compare_networks(line, completions, frozenset(loud | narrow) - clear, given)
+        candidates, curves = (
+            frozenset(loud | narrow) - clear,
+            {b: trials[b].mechanism() for b in clear},
+        )
+        compared = _compare_networks(line, completions, candidates, curves, given)
         winning = clear | (narrow & compared.chosen)
         beaten = {b for b in winning if trials[b].loses_to_network()}
     alone = {b for b in compared.chosen - winning if compared.clearly(b, trials.get(b))}
@@ -110,15 +118,19 @@ def _growing(line: StructuralModel, given: Given, growth: Growth) -> list[int]:
     return [b for b in blocks if given.structure.parents_of(b) and growth in line.block(b).growths]
 
 
-def _curve_trials(line: StructuralModel, given: Given, asking: list[int]) -> dict[int, CurveTrial]:
-    """Tries curves where they are wanted."""
+def _try_curves(
+    line: StructuralModel, given: Given, asking: list[int]
+) -> dict[int, CurveTrial | None]:
+    """Tries curves where rows show families whole; None where it should not be one."""
     if not given.selection.curves or given.settings.shape.kind != "gaussian":
         return {}
-    found = {}
-    for block in sorted(set(asking) & set(_growing(line, given, "curve"))):
-        trial = CurveTrial.of(line.block(block), given, block)
-        if trial is not None:
-            found[block] = trial
+    found, wanted = {}, sorted(set(asking) & set(_growing(line, given, "curve")))
+    for number, block in enumerate(wanted):
+        family = Family.of(given.structure, given.rows, block)
+        if family.speaks(given.selection):
+            found[block] = CurveTrial.of(line.block(block), family, given, block)
+        if given.watch is not None:
+            given.watch(number + 1, len(wanted))
     return found
 
 
@@ -138,21 +150,36 @@ class _Compared:
 
 
 def _compare_networks(
-    line: StructuralModel, completions: Completions, candidates: frozenset[int], given: Given
+    line: StructuralModel,
+    completions: Completions,
+    candidates: frozenset[int],
+    curves: Mapping[int, Mechanism],
+    given: Given,
 ) -> _Compared:
-    """Trains networks of some blocks and judges them beside their lines."""
+    """Trains networks of some blocks and judges them beside their lines.
+
+    Where a neighbour has a curve already, that curve stands beside both: through its line, a bend
+    that is seen by way of the neighbour would not be seen.
+    """
     if not candidates:
         return _Compared()
+    around = set[int]().union(*(blankets(line)[b] for b in candidates))
+    beside = {b: curve for b, curve in curves.items() if b in around}
     selection, settings = given.selection, given.settings
     folds = Folds.of(len(completions), selection, given.seed)
     lines = maximise_lines(line, completions, folds.weights(), settings)
     rich = replace(settings.shape, hidden=selection.hidden)
-    shapes = [Form(mean=b in candidates).shape(rich) for b in range(len(line.blocks))]
+    lines = [with_mechanisms(its, beside) for its in lines]
+    shapes = [
+        Form(b in candidates, curve=beside[b].curve_size if b in beside else None).shape(rich)
+        for b in range(len(line.blocks))
+    ]
     starts = [
         build_model(given.structure, shapes, its, given.seed + fold)
         for fold, its in enumerate(lines)
     ]
-    crossed = cross_fit(completions, folds, starts, lines, candidates, given, selection.steps)
+    about = (candidates, given, selection.steps, frozenset(beside))
+    crossed = cross_fit(completions, folds, starts, lines, *about)
     chosen = crossed.choose(selection.z)
     best = RichSet(crossed, chosen)
     return _Compared(

@@ -25,7 +25,7 @@ from misscnf.fitting.completions import Cells, Completions, Families
 from misscnf.mechanisms import Mechanism
 from misscnf.model import StructuralModel
 
-__all__ = ["ScoreTests", "combined_p_value", "p_value", "residual_of"]
+__all__ = ["ScoreTests", "blankets", "combined_p_value", "p_value", "residual_of"]
 
 CellScores = Callable[[Mechanism, Cells], Tensor]
 """Scores at each cell of a node, (cells, q)."""
@@ -51,7 +51,7 @@ class ScoreTests:
         self.model, self.rows = model, len(completions)
         self.families: Families = completions.families(torch.arange(self.rows))
         self.nuisance: Mapping[int, Tensor] = {b: self._of_rows(b, nuisance) for b in blocks}
-        self._blankets = _blankets(model)
+        self._blankets = blankets(model)
 
     def left(self, block: int, tested: CellScores) -> Tensor:
         """Returns scores of a block's rows less what the fit could have moved, (N, q)."""
@@ -74,7 +74,7 @@ class ScoreTests:
         return total
 
 
-def _blankets(model: StructuralModel) -> list[set[int]]:
+def blankets(model: StructuralModel) -> list[set[int]]:
     """Returns each block with the blocks of its parents, its children and their parents."""
     found: list[set[int]] = [{block} for block in range(len(model.blocks))]
     for node, parents in enumerate(model.graph.parents):

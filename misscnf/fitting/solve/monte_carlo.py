@@ -14,10 +14,10 @@ rows of its mean.
 
 A round moves the model by the noise of its completions too, which is worth about 1 / 2K of a nat
 for every coefficient, and more where most of what is known of it is hidden. The model is near its
-maximum once a round gains less than half of that, or no longer clearly less than the round before.
-Three rounds follow that share the noise, going all, half and a third of their way. They work
-harder on posteriors without a closed form: the bias of few draws is alike in many rows, and adds
-up.
+maximum once a round gains less than that, or no longer clearly less than the round before. Up to
+there, completions need not be better than those of a step of training. A last round follows, with
+more completions: the bias of few draws is alike in many rows, and adds up. Where memory does not
+hold these, up to three rounds share the noise, going all, half and a third of their way.
 """
 
 from __future__ import annotations
@@ -161,21 +161,25 @@ def maximise_monte_carlo(
     Returns:
         The number of rounds.
     """
+    if not any(_moves(model.block(block)) for block in range(len(model.blocks))):
+        return 0
     solving, efforts = settings.solving, settings.integration
-    count = max(2, min(solving.completions, solving.most_completed // len(rows)))
+    most_completions = max(2, solving.most_cells // (len(rows) * rows.columns))
     if not bool(Plan.of(model.graph, rows).hidden.any()):
-        count = 1
-    most = solving.most_rounds + solving.shared_rounds
+        most_completions = 1
+    last = min(solving.shared_rounds, math.ceil(solving.fine_completions / most_completions))
+    most = solving.most_rounds + last
     before, near_maximum, shared = math.inf, False, 0
     for number in range(most):
         generator = derive_generator(seed, "settle", number)
-        effort = efforts.fine_completions if near_maximum else efforts.completions
+        effort, count = efforts.training, solving.completions
+        if near_maximum:
+            effort, count = efforts.fine_completions, math.ceil(solving.fine_completions / last)
+        count = min(count, most_completions)
         completions = Completions.draw(model, rows, count, generator, effort)
         parts = torch.arange(len(rows)).split(ROWS_AT_ONCE)
         batches = [completions.families(part) for part in parts]
         laws = _laws(model, batches)
-        if not laws:
-            return 0
         try:
             gain = _maximise_completions(model, batches, laws)
         except FitError:  # a table so odd that not even its start has a likelihood
@@ -187,23 +191,28 @@ def maximise_monte_carlo(
         if watch is not None:
             watch(number + 1, most)
         noise = sum(part.numel() for law in laws.values() for part in law.parameters) / (2 * count)
-        small = gain < 0.5 * noise or 0.5 * before < gain < solving.most_noise * noise
+        small = gain < noise or 0.5 * before < gain < solving.most_noise * noise
         near_maximum = near_maximum or small or number + 1 == solving.most_rounds
-        if shared == solving.shared_rounds or (near_maximum and count == 1):
+        if shared == last or (near_maximum and count == 1):
             break
         before = gain
     return number + 1
 
 
+def _moves(mechanism: Mechanism) -> bool:
+    """Says whether no network sets the mean or the logits, and the noise is normal."""
+    return mechanism.solvable or mechanism.linear_mean() is not None
+
+
 def _laws(model: StructuralModel, batches: Batches) -> Laws:
-    """Returns the blocks whose mean, or logits, no network sets, and whose noise is normal."""
+    """Returns the blocks that are moved."""
     laws: Laws = {}
     for block, nodes in enumerate(model.blocks):
         mechanism = model.block(block)
         mean = mechanism.linear_mean()
         if mean is not None:
             laws[block] = _Line(mean, nodes, batches)
-        elif mechanism.solvable:
+        elif _moves(mechanism):
             laws[block] = _Other(mechanism)
     return laws
 

@@ -10,9 +10,11 @@ returns integrals.
 closed_form    all mechanisms linear-Gaussian: exact
 enumeration    a sum over the joint states of hidden discrete nodes (`states`)
 quadrature     one hidden number: adaptive, along a line
-importance     several: importance sampling by an adapted `proposal`
+importance     several: importance sampling by a `guide` along the graph, made of the `modes` of
+               the integrand, which is linearised around them (`linearisation`)
 prior          the paper's independent draws from the prior
 
+problem        what every way is given
 effort         how hard to work: every number that shapes an integral
 dispatch       which way serves which component
 integral       what every way returns

@@ -21,10 +21,11 @@ from misscnf.inference.integrals.enumeration import enumeration, hides_discrete
 from misscnf.inference.integrals.importance import importance_sampling
 from misscnf.inference.integrals.integral import Accept, Integral, WeightedDraws, memory_parts
 from misscnf.inference.integrals.prior import prior_draws
+from misscnf.inference.integrals.problem import Problem
 from misscnf.inference.integrals.quadrature import quadrature
 from misscnf.model import StructuralModel
 
-__all__ = ["integrate"]
+__all__ = ["integrate", "without_enumeration"]
 
 
 def integrate(
@@ -46,27 +47,20 @@ def integrate(
         last: (N, d) the last completion of each row, nan where there is none: the state of a
             Markov chain that `draw` may return to, so that few draws do for many steps.
     """
-    rest = components
+    problem, rest = Problem(model, values, effort, generator), components
     if effort.adapt and any(model.discrete) and len(rest):
         hides = hides_discrete(model, rest)
         if hides.any():
-            yield from enumeration(
-                model, values, rest.select(hides), effort, generator, _without_enumeration
-            )
+            yield from enumeration(problem, rest.select(hides), without_enumeration)
             rest = rest.select(~hides)
-    yield from _without_enumeration(model, values, rest, effort, generator, last)
+    yield from without_enumeration(problem, rest, last)
 
 
-def _without_enumeration(
-    model: StructuralModel,
-    values: Tensor,
-    components: Components,
-    effort: Effort,
-    generator: Generator,
-    last: Tensor | None = None,
+def without_enumeration(
+    problem: Problem, components: Components, last: Tensor | None = None
 ) -> Iterator[Integral]:
     """Yields integrals of components whose discrete cells, if there are any, are drawn."""
-    rest = components
+    model, values, effort, rest = problem.model, problem.values, problem.effort, components
     if effort.closed_form and len(rest):
         nonlinear = [form is None for form in model.linear_forms()]
         drawn = rest.touching(torch.tensor(nonlinear, device=values.device))
@@ -75,16 +69,16 @@ def _without_enumeration(
             rest = rest.select(drawn)
     for part in rest.split(memory_parts(rest, effort)):
         if not effort.adapt:
-            yield prior_draws(model, values, part, effort, generator)
+            yield prior_draws(problem, part)
             continue
         single = part.size == 1
         if single.any():
             # Equally spaced points resolve a smooth bulk with far fewer than random ones need.
-            accept, chosen = _accept(effort, effort.quadrature.enough), part.select(single)
-            yield from quadrature(model, values, chosen, effort, generator, accept)
+            accept = _accept(effort, effort.quadrature.enough)
+            yield from quadrature(problem, part.select(single), accept)
         if not single.all():
-            accept, chosen = _accept(effort, effort.least_effective), part.select(~single)
-            yield from importance_sampling(model, values, chosen, effort, generator, accept, last)
+            accept = _accept(effort, effort.least_effective)
+            yield from importance_sampling(problem, part.select(~single), accept, last)
 
 
 def _accept(effort: Effort, least: float) -> Accept:

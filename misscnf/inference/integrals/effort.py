@@ -62,36 +62,40 @@ class QuadratureRules:
 
 @dataclass(frozen=True)
 class ImportanceRules:
-    """How the proposal of importance sampling is made from weighted points."""
+    """How the proposal of importance sampling is made."""
 
-    prior_share: float = 1 / 32
-    """α, the share of the points that still come from the prior: it bounds the weights."""
+    prior_share: float = 1 / 8
+    """α, the share of the points that still come from the prior, at least: it bounds weights."""
+    most_prior: float = 1 / 4
+    """It is larger, up to this, where such a share of the points so far is effective: there the
+    prior has the right tails, and a mode says little of the rest."""
     enough_pilots: float = 32.0
     """Effective draws of the prior that show all modes of some weight."""
     pilot_growth: int = 4
     """Until there are as many, a component gets so many times the draws of the prior again."""
     most_nodes: int = 4
-    """Components with more hidden nodes get no more pilot draws, and a proposal of one Gaussian:
-    few points say nothing of modes there."""
-    parts: int = 4
-    """Gaussians in a mixture."""
-    em_steps: int = 2
-    """Steps of expectation-maximisation; a proposal need not be a maximum."""
-    most_points: int = 256
-    """Of more points, so many are resampled before a proposal is fitted."""
-    points_at_least: int = 4
-    """Weights are tempered until so many points are effective ..."""
-    points_a_node: int = 2
-    """... and so many more for each hidden node: fewer do not make a covariance."""
-    penalty: float = 0.5
-    """Nats for each further parameter by which a mixture must be more likely than one Gaussian:
-    half of Akaike's, since a proposal that has too many modes is still right."""
-    wide_share: float = 0.25
-    """Of the one Gaussian beside a mixture: between narrow parts a proposal must not be thin."""
+    """Components with more hidden nodes get no more pilot draws: few points say nothing of modes
+    there."""
+    useful_share: float = 1 / 8
+    """Where fewer of the points under a guide are effective, modes are searched anew from these,
+    before more are drawn."""
     least_share: float = 0.05
-    """Of a part of the mixture, so that a mode that few points have seen is looked at again."""
-    inflation: float = 1.2
-    """Of covariances: a proposal that is too wide costs less than one that is too narrow."""
+    """Of a mode in the mixture: Laplace's approximation of its mass may be off."""
+    starts: int = 4
+    """Points from which modes are searched: heavy ones that are far from each other."""
+    flat: float = 4.0
+    """For that, weights are tempered until so many points are effective for each of them."""
+    most_steps: int = 6
+    """Of a search; a mode that is not quite reached is still a proposal."""
+    rise: float = 0.1
+    """A search is over where the top of the parabola is not so many nats higher."""
+    damping: float = 0.1
+    """Of the first step that did not rise, as a share of the curvature; ten times more after
+    each further one."""
+    same_mode: float = 1.0
+    """Squared distance, in standard deviations, below which two searches have found one mode."""
+    depth: float = 15.0
+    """Modes whose mass is so many nats smaller are left out."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +163,7 @@ class Effort:
 class Efforts:
     """One effort for each task."""
 
-    training: Effort = Effort()
+    training: Effort = Effort(importance=ImportanceRules(starts=2, most_steps=4))
     """A step of training: draws of the posterior, again and again; chains of them make few do."""
     validation: Effort = Effort(draws=128)
     """The held-out likelihood after an epoch: twice the draws, since it compares epochs."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Generator, Tensor
@@ -24,13 +24,14 @@ from misscnf.draws import uniform_numbers
 from misscnf.inference.elimination import Components, Plan
 from misscnf.inference.integrals.effort import Effort
 from misscnf.inference.integrals.integral import Integral
+from misscnf.inference.integrals.problem import Problem
 from misscnf.inference.integrals.states import Tables, count_states, hidden_nodes
 from misscnf.model import StructuralModel
 
 __all__ = ["EnumeratedIntegral", "enumeration", "factors_log_prob", "hides_discrete"]
 
-Integrate = Callable[[StructuralModel, Tensor, Components, Effort, Generator], Iterator[Integral]]
-"""A way to integrate components: model, values, components, effort, generator."""
+Integrate = Callable[[Problem, Components], Iterator[Integral]]
+"""A way to integrate components."""
 
 
 def hides_discrete(model: StructuralModel, components: Components) -> Tensor:
@@ -219,41 +220,35 @@ class EnumeratedIntegral:
 
 
 def enumeration(
-    model: StructuralModel,
-    values: Tensor,
-    components: Components,
-    effort: Effort,
-    generator: Generator,
-    integrate: Integrate,
+    problem: Problem, components: Components, integrate: Integrate
 ) -> Iterator[Integral]:
     """Yields the integrals of components that hide discrete nodes, each component once.
 
-    Arguments are those of `dispatch.integrate`, and:
+    Arguments:
+        problem: The model, the table and the effort.
+        components: What is hidden, and its evidence.
         integrate: How to integrate what a joint state leaves hidden, and components with too many
             joint states.
     """
-    states, terms = count_states(model, values, components, effort), _terms(model, components)
-    yield from _Sum(model, values, effort, generator, integrate)(components, states, terms)
+    states, terms = count_states(problem, components), _terms(problem.model, components)
+    yield from _Sum(problem, integrate)(components, states, terms)
 
 
 @dataclass(frozen=True)
 class _Sum:
     """What all sums over joint states share."""
 
-    model: StructuralModel
-    values: Tensor
-    effort: Effort
-    generator: Generator
+    problem: Problem
     integrate: Integrate
 
     def __call__(
         self, components: Components, states: Tensor, terms: _Terms
     ) -> Iterator[Integral]:
         """Yields the integrals of components with so many states, or with more if needed."""
-        effort = self.effort
+        model, effort = self.problem.model, self.problem.effort
         few = _few_enough(states, terms, effort)
         if not few.all():
-            yield from self._drawn(self.values, components.select(~few))
+            yield from self.integrate(self.problem, components.select(~few))
         if not few.any():
             return
         components, states, terms = components.select(few), states[few], terms.select(few)
@@ -262,26 +257,24 @@ class _Sum:
             mine = part == number
             chosen, some = components.select(mine), terms.select(mine)
             integral = self._integral(chosen, Tables(states[mine]), some)
-            cut = integral.cut_off(self.model, effort.enumeration.worth_keeping * effort.tail)
+            cut = integral.cut_off(model, effort.enumeration.worth_keeping * effort.tail)
             if cut.any():
                 yield from self(chosen, torch.where(cut, 2 * states[mine], states[mine]), some)
             else:
                 yield integral
 
-    def _drawn(self, rows: Tensor, components: Components) -> Iterator[Integral]:
-        return self.integrate(self.model, rows, components, self.effort, self.generator)
-
     def _integral(
         self, components: Components, joint: Tables, terms: _Terms
     ) -> EnumeratedIntegral:
         tables = Tables(torch.where(terms.scope, joint.states[terms.component], 1))
-        rows = tables.fill(self.values[components.row[terms.component]])
+        rows = tables.fill(self.problem.values[components.row[terms.component]])
         integrated = terms.continuous.any(1)[tables.table]
         free = terms.factors[tables.table] & ~integrated[:, None]
-        log_term = factors_log_prob(self.model, rows, free)
+        log_term = factors_log_prob(self.problem.model, rows, free)
         integrals: list[Integral] = []
         if integrated.any():
-            integrals = list(self._drawn(rows, _inner_components(terms, tables)))
+            inner = replace(self.problem, values=rows)
+            integrals = list(self.integrate(inner, _inner_components(terms, tables)))
             for integral in integrals:
                 found = integral.log_integral().to(log_term)
                 log_term = log_term.index_add(0, integral.components.row, found)

@@ -1,13 +1,14 @@
 r"""Adaptive importance sampling where a component holds several hidden nodes.
 
 Draws from the prior come first: they see every mode. Where too few of them are effective, a
-component gets more as far as `Effort.pilot_draws` allows, and then a proposal g is fitted to the
-weighted points (`proposal`). New points come from a defensive mixture
+component gets more as far as `Effort.pilot_draws` allows. Then the modes of the integrand are
+searched from some of the points (`modes`), and a guide along the graph is made of them (`guide`).
+New points come from a defensive mixture of its parts g_j and the prior,
 
-    q(u) = (1 − α) g(u) + α N(u; 0, I),
+    q(u) = (1 − α) Σ_j π_j g_j(u) + α N(u; 0, I),
 
-with the weights N(u; 0, I) e(u) / q(u). Proposals are fitted anew and draws doubled until enough
-are effective. Points of one round never make the proposal of that round.
+with the weights N(u; 0, I) e(u) / q(u). Draws are doubled until enough are effective, and a guide
+that is of little use is made anew. Points of one round never make the proposal of that round.
 
 Training needs draws from the posterior rather than integrals, step after step. Resampling K points
 has a bias of order 1 / effective size, and to keep only the rounds whose weights look even is to
@@ -18,113 +19,111 @@ candidate beside the new points,
 
 a Markov chain whose stationary law is the posterior whatever q and K are (iterated sampling
 importance resampling: Tjelmeland 2004; Andrieu, Lee and Vihola 2018), as long as a round does not
-decide itself whether it counts. So a round with a proposal counts where the proposal was fitted to
-enough effective points of the round before, and the second such round in any case. Rounds of the
-prior are still accepted by their own weights: they see all modes, and a second round for every
-easy row would double a step.
+decide itself whether it counts. So the first round with a proposal counts, whatever its weights.
+Rounds of the prior are still accepted by their own weights: they see all modes, and a second round
+for every easy row would double a step.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from misscnf.draws import uniform_numbers
 from misscnf.inference.elimination import Components
-from misscnf.inference.integrals.effort import Effort, ImportanceRules
+from misscnf.inference.integrals.effort import Effort
+from misscnf.inference.integrals.guide import Guide
 from misscnf.inference.integrals.integral import Accept, WeightedDraws, chunks
+from misscnf.inference.integrals.modes import choose_starts, find_modes
 from misscnf.inference.integrals.prior import random_scores
-from misscnf.inference.integrals.proposal import Proposal, fit_proposal
+from misscnf.inference.integrals.problem import Problem
 from misscnf.inference.integrals.sweep import Sweep
-from misscnf.mechanisms import standard_normal_log_prob
-from misscnf.model import StructuralModel
 
 __all__ = ["importance_sampling"]
 
 
 def importance_sampling(
-    model: StructuralModel,
-    values: Tensor,
-    components: Components,
-    effort: Effort,
-    generator: Generator,
-    accept: Accept,
-    last: Tensor | None = None,
+    problem: Problem, components: Components, accept: Accept, last: Tensor | None = None
 ) -> Iterator[WeightedDraws]:
     """Yields the integrals of components, those that the limit cut short included.
 
     Arguments are those of `integrate`, and:
         accept: Says what has been integrated well enough.
     """
-    sampler = _Sampler(model, values, effort, generator, accept, last)
-    small = components.size <= effort.importance.most_nodes
+    sampler = _Sampler(problem, accept, last)
+    small = components.size <= problem.effort.importance.most_nodes
     for chosen in (small, ~small):
         if chosen.any():
-            yield from sampler.from_prior(components.select(chosen), effort)
+            yield from sampler.from_prior(components.select(chosen), problem)
 
 
 @dataclass(frozen=True)
 class _Round:
     """The points of a round, weighed."""
 
-    points: Tensor
-    """(C, K, m), the state of the chain last"""
     integral: WeightedDraws
     chained: Tensor
     """(C,) whether the component has a state of a chain among its points"""
-
-    def fit_proposal(self, keep: Tensor, rules: ImportanceRules) -> tuple[Components, Proposal]:
-        """Returns some components (C,), and a proposal for them fitted to the new points."""
-        part, fresh = self.integral.components.select(keep), self.integral.fresh[keep]
-        points = self.points[keep][:, : fresh.shape[1], : int(part.size.max())]
-        return part, fit_proposal(part, points, fresh, rules)
 
 
 @dataclass(frozen=True)
 class _Sampler:
     """What all rounds share."""
 
-    model: StructuralModel
-    values: Tensor
-    effort: Effort
-    generator: Generator
+    problem: Problem
     accept: Accept
     last: Tensor | None
 
-    def from_prior(self, components: Components, effort: Effort) -> Iterator[WeightedDraws]:
+    def from_prior(self, components: Components, problem: Problem) -> Iterator[WeightedDraws]:
         """Draws from the prior; accepts what is good, gives the rest more pilot draws or none."""
-        rules = effort.importance
-        found = self._round(components, effort, None)
-        done, below_target = self._finished(self.accept(found.integral), self.effort)
+        effort, rules = problem.effort, problem.effort.importance
+        found = self._prior_round(components, problem)
+        done, below_target = self._finished(self.accept(found.integral), self.problem.effort)
         if done.any():
             yield found.integral.select(done, below_target)
-        more = replace(effort, draws=rules.pilot_growth * effort.draws)
-        affordable = more.draws <= min(effort.limit, effort.pilot_draws // effort.randomisations)
+        more = problem.with_draws(rules.pilot_growth * effort.draws)
+        most = min(effort.limit, effort.pilot_draws // effort.randomisations)
         unknown = ~found.chained & (found.integral.effective_size() < rules.enough_pilots)
-        further = ~done & unknown & (components.size <= rules.most_nodes) & affordable
-        for keep in chunks(components, further, more):
+        further = ~done & unknown & (components.size <= rules.most_nodes)
+        further &= more.effort.draws <= most
+        for keep in chunks(components, further, more.effort):
             yield from self.from_prior(components.select(keep), more)
-        for keep in chunks(components, ~done & ~further, self.effort):
-            yield from self.from_proposal(*found.fit_proposal(keep, rules), self.effort)
+        for keep in _by_size(components, ~done & ~further, self.problem.effort):
+            guide = self._guide(found, keep)
+            yield from self.from_guide(components.select(keep), guide, self.problem)
 
-    def from_proposal(
-        self, components: Components, proposal: Proposal, effort: Effort
+    def from_guide(
+        self, components: Components, guide: Guide, problem: Problem
     ) -> Iterator[WeightedDraws]:
-        """Draws from a proposal; accepts what is good, fits new proposals to the rest."""
-        found = self._round(components, effort, proposal)
-        second = effort.draws > self.effort.draws
-        counts = proposal.untempered | second
-        good = torch.where(found.chained, counts, self.accept(found.integral))
-        done, below_target = self._finished(good, effort)
+        """Draws by a guide; accepts what is good, and draws twice as much for the rest.
+
+        A guide that is of little use is made anew, from the points that it gave.
+        """
+        found = self._guided_round(components, guide, problem)
+        good = found.chained | self.accept(found.integral)
+        done, below_target = self._finished(good, problem.effort)
         if done.any():
             yield found.integral.select(done, below_target)
-        for keep in chunks(components, ~done, effort):
-            fitted = found.fit_proposal(keep, effort.importance)
-            yield from self.from_proposal(*fitted, effort.doubled())
+        share, more = (
+            found.integral.effective_size() / found.integral.fresh.shape[1],
+            problem.doubled(),
+        )
+        poor = ~done & (share < problem.effort.importance.useful_share)
+        if poor.any():
+            guide = guide.replaced(poor, self._guide(found, poor))
+        for keep in _by_size(components, ~done, more.effort):
+            yield from self.from_guide(components.select(keep), guide.of_some(keep), more)
+
+    def _guide(self, before: _Round, keep: Tensor) -> Guide:
+        """Makes a guide for some components (C,) from the points of a round."""
+        rules, integral = self.problem.effort.importance, before.integral.select(keep)
+        sweep = self.problem.sweep(integral.components)
+        share = integral.effective_size() / integral.fresh.shape[1]
+        guide = find_modes(self.problem, sweep, choose_starts(sweep, integral, rules))
+        return guide.with_prior(share.clamp(rules.prior_share, rules.most_prior))
 
     def _finished(self, good: Tensor, effort: Effort) -> tuple[Tensor, int]:
         """Returns what needs no further round, (C,), and how many of these the limit cut short."""
@@ -132,65 +131,70 @@ class _Sampler:
             return good, 0
         return torch.ones_like(good), int((~good).sum())
 
-    def _round(self, components: Components, effort: Effort, proposal: Proposal | None) -> _Round:
-        sweep = Sweep(self.model, self.values, components)
-        points = self._propose(components, effort, proposal)
-        chained, retained = torch.zeros_like(components.row, dtype=torch.bool), False
-        if self.last is not None:
-            state, chained = _last_points(sweep, self.last)
-            points, retained = torch.cat([points, state], 1), True
-        hidden, log_evidence = sweep(points[components.cell_component, :, components.slots()])
-        log_weight = log_evidence + _log_ratio(points, effort, proposal)
-        if retained:
-            log_weight[~chained, -1] = -torch.inf
-        found = (components, hidden, log_weight, effort.randomisations)
-        return _Round(points, WeightedDraws(*found, retained=retained), chained)
+    def _prior_round(self, components: Components, problem: Problem) -> _Round:
+        sweep = problem.sweep(components)
+        state, chained = self._state(sweep)
+        points = torch.cat([random_scores(components, problem), state], 1)
+        hidden, log_weight = sweep(points[components.cell_component, :, sweep.slot])
+        integral = WeightedDraws(components, hidden, log_weight, problem.effort.randomisations)
+        return self._weighed(integral, chained)
 
-    def _propose(
-        self, components: Components, effort: Effort, proposal: Proposal | None
-    ) -> Tensor:
-        """Returns the points of a round, (C, K, m)."""
-        generator, like = self.generator, self.values
-        scores = random_scores(components, effort, generator, like)
-        if proposal is None:
-            return scores
-        # Systematic, from a random start, so that each part of the proposal gets its share.
-        start = uniform_numbers((len(scores), effort.randomisations, 1), generator, like)
+    def _guided_round(self, components: Components, guide: Guide, problem: Problem) -> _Round:
+        sweep, effort = problem.sweep(components), problem.effort
+        # Systematic, from a random start, so that each part of the guide gets its share.
+        shape = (len(components), effort.randomisations, 1)
+        start = uniform_numbers(shape, problem.generator, problem.values)
         place = (start + torch.arange(effort.draws, device=start.device)) / effort.draws
-        proposed = proposal.points(scores, place.flatten(1))
-        # A smaller set of its own for the prior: parts of one quasi-random set are not even.
-        few = replace(effort, draws=_prior_draws(effort))
-        prior = random_scores(components, few, generator, like)
-        sets = [points.unflatten(1, (effort.randomisations, -1)) for points in (proposed, prior)]
-        return torch.cat(sets, dim=2).flatten(1, 2)
+        part = guide.part_at(place.flatten(1))
+        state, chained = self._state(sweep)
+        part = torch.cat([part, part.new_full(state.shape[:2], -1)], 1)
+        scores = torch.cat([random_scores(components, problem), state], 1)
+        guide = guide.to(problem.values)
+        found = guide.sweep(sweep, part, scores)
+        log_prior = found.log_parts[..., 0]
+        log_q = torch.logsumexp(found.log_parts + guide.log_share[:, None, :], -1)
+        log_weight = found.log_evidence + log_prior - log_q
+        integral = WeightedDraws(components, found.values, log_weight, effort.randomisations)
+        control = torch.exp(log_prior - log_q)
+        return self._weighed(replace(integral, control=control), chained)
+
+    def _state(self, sweep: Sweep) -> tuple[Tensor, Tensor]:
+        """Returns the noise of the last completions (C, 1 or 0, m), and whether it is known."""
+        c, like = sweep.components, self.problem.values
+        known = torch.full_like(c.row, self.last is not None, dtype=torch.bool)
+        points = like.new_zeros(len(c), 0 if self.last is None else 1, int(c.size.max()))
+        if self.last is None:
+            return points, known
+        values = self.last[c.cell_row, c.cell_node]
+        # The noise of a discrete cell is not one number: such components keep no chain.
+        discrete = torch.tensor(sweep.model.discrete, device=values.device)[c.cell_node]
+        known[c.cell_component[values.isnan() | discrete]] = False
+        at = known[c.cell_component]
+        noise = sweep.abduct(torch.where(at, values, 0.0)[:, None])
+        points[c.cell_component[at], 0, sweep.slot[at]] = noise[at, 0]
+        return points, known
+
+    def _weighed(self, integral: WeightedDraws, chained: Tensor) -> _Round:
+        if self.last is None:
+            return _Round(integral, chained)
+        integral.log_weight[~chained, -1] = -torch.inf
+        return _Round(replace(integral, retained=True), chained)
 
 
-def _prior_draws(effort: Effort) -> int:
-    """Returns how many points of a round with a proposal still come from the prior."""
-    return max(1, round(effort.importance.prior_share * effort.draws))
+def _by_size(components: Components, keep: Tensor, effort: Effort) -> Iterator[Tensor]:
+    """Splits the kept components into parts that fit into memory, of similar size: (C,) each.
 
-
-def _log_ratio(points: Tensor, effort: Effort, proposal: Proposal | None) -> Tensor:
-    """Returns log N(u; 0, I) / q(u) at points (C, K, m), shape (C, K)."""
-    if proposal is None:
-        return points.new_zeros(points.shape[:2])
-    share = _prior_draws(effort) / (_prior_draws(effort) + effort.draws)
-    log_prior = standard_normal_log_prob(points).sum(-1)
-    log_proposal = proposal.log_density(points)
-    log_q = torch.logaddexp(math.log(share) + log_prior, math.log1p(-share) + log_proposal)
-    return log_prior - log_q
-
-
-def _last_points(sweep: Sweep, last: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the noise of the last completions (C, 1, m), and whether it is known, (C,)."""
-    c = sweep.components
-    values = last[c.cell_row, c.cell_node]
-    # The noise of a discrete cell is not one number: such components keep no chain.
-    discrete = torch.tensor(sweep.model.discrete, device=values.device)[c.cell_node]
-    known = torch.ones_like(c.row, dtype=torch.bool)
-    known[c.cell_component[values.isnan() | discrete]] = False
-    at = known[c.cell_component]
-    noise = sweep.abduct(torch.where(at, values, 0.0)[:, None])
-    points = noise.new_zeros(len(c), 1, int(c.size.max()))
-    points[c.cell_component[at], 0, c.slots()[at]] = noise[at, 0]
-    return points, known
+    A search holds matrices of all its starts, a round its points.
+    """
+    if not keep.any():
+        return
+    size, rules = components.size, effort.importance
+    order = torch.argsort(size, stable=True)
+    order = order[keep[order]]
+    points = effort.draws * effort.randomisations
+    cells = (rules.starts * size[order] ** 2).maximum(points * size[order])
+    part = cells.cumsum(0) // effort.cells_at_once
+    for number in part.unique().tolist():
+        mine = torch.zeros_like(keep)
+        mine[order[part == number]] = True
+        yield mine

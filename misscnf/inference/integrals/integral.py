@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import torch
@@ -91,6 +92,8 @@ class WeightedDraws:
     """How many components got fewer effective draws than asked for."""
     may_have_gaps: bool = False
     """Whether the proposal may be so thin somewhere that no point falls there."""
+    control: Tensor | None = None
+    """(C, K) the ratio of a density to the proposal's, whose mean is known to be one"""
     retained: bool = False
     """Whether the last point is the state that a Markov chain was in: it may be drawn again, but
     says nothing of the integral."""
@@ -100,21 +103,43 @@ class WeightedDraws:
         """The log-weights of the points that the proposal gave, (C, K)."""
         return self.log_weight[:, :-1] if self.retained else self.log_weight
 
+    @cached_property
+    def _means(self) -> tuple[Tensor, Tensor]:
+        """The log of the largest weight (C,), and the means of the randomisations over it, (C, R).
+
+        Where one of the densities in q is known to have a mean ratio of one, what its mean is off
+        in a randomisation is taken out, by its slope in all others: no bias, and no error left
+        where q without it is the posterior (Owen and Zhou 2000).
+        """
+        top = torch.nan_to_num(self.fresh.amax(1), neginf=0.0)
+        weight = torch.exp(self.fresh - top[:, None]).unflatten(1, (self.randomisations, -1))
+        means = weight.mean(2)
+        if self.control is None or self.randomisations == 1:
+            return top, means
+        away = self.control.unflatten(1, (self.randomisations, -1)) - 1.0
+
+        def others(sums: Tensor) -> Tensor:
+            return sums.sum(1, keepdim=True) - sums
+
+        mean = others(means) / (self.randomisations - 1)
+        covariance = others(((weight - mean[..., None]) * away).sum(2))
+        variance = others(away.square().sum(2)).clamp(min=torch.finfo(means.dtype).tiny)
+        better = means - covariance / variance * away.mean(2)
+        return top, torch.where(better.sum(1, keepdim=True) > 0, better, means)
+
     def log_integral(self) -> Tensor:
         """Returns the log of the mean weight, (C,)."""
-        return torch.logsumexp(self.fresh, -1) - math.log(self.fresh.shape[-1])
+        top, means = self._means
+        return top + torch.log(means.mean(1))
 
     def standard_error(self) -> Tensor:
         """Returns the spread of the randomisations' means over their mean, (C,)."""
-        count, total = self.fresh.shape
+        _, means = self._means
         if self.randomisations == 1:
-            return self.fresh.new_full((count,), math.nan)
-        parts = self.fresh.reshape(count, self.randomisations, total // self.randomisations)
-        means = torch.logsumexp(parts, -1)
-        ratio = torch.exp(means - torch.logsumexp(means, -1, keepdim=True)) * self.randomisations
-        error = ratio.std(-1) / math.sqrt(self.randomisations)
+            return means.new_full((len(means),), math.nan)
+        error = means.std(-1) / means.mean(-1) / math.sqrt(self.randomisations)
         if self.may_have_gaps:  # K points may miss a region with less than 1/K of the mass
-            error = (error**2 + 1.0 / total**2).sqrt()
+            error = (error**2 + 1.0 / self.fresh.shape[1] ** 2).sqrt()
         return torch.nan_to_num(error, nan=math.inf).clamp(min=SMALLEST_STATED_ERROR)
 
     def effective_size(self) -> Tensor:
@@ -149,6 +174,7 @@ class WeightedDraws:
             components=self.components.select(keep),
             values=self.values[keep[self.components.cell_component]],
             log_weight=self.log_weight[keep],
+            control=None if self.control is None else self.control[keep],
             below_target=below_target,
         )
 

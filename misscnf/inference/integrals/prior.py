@@ -7,26 +7,23 @@ with independent points as printed, or quasi-random ones (randomly shifted Sobol
 
 from __future__ import annotations
 
-from torch import Generator, Tensor
+from torch import Tensor
 
 from misscnf.draws import normal_numbers, normal_scores, shifted_points, uniform_numbers
 from misscnf.inference.elimination import Components
-from misscnf.inference.integrals.effort import Effort
 from misscnf.inference.integrals.integral import WeightedDraws
-from misscnf.inference.integrals.sweep import Sweep
-from misscnf.model import StructuralModel
+from misscnf.inference.integrals.problem import Problem
 
 __all__ = ["prior_draws", "random_scores"]
 
 
-def random_scores(
-    components: Components, effort: Effort, generator: Generator, like: Tensor
-) -> Tensor:
+def random_scores(components: Components, problem: Problem) -> Tensor:
     """Returns standard normal points for each component, (C, K, m).
 
     m is the size of the largest component; each component uses the first numbers of its points,
     one for each of its cells. Every randomisation of every component has shifts of its own.
     """
+    effort, generator, like = problem.effort, problem.generator, problem.values
     count, m = len(components), int(components.size.max())
     if effort.independent:
         return normal_numbers((count, effort.randomisations * effort.draws, m), generator, like)
@@ -34,15 +31,8 @@ def random_scores(
     return normal_scores(shifted_points(effort.draws, shifts).flatten(1, 2))
 
 
-def prior_draws(
-    model: StructuralModel,
-    values: Tensor,
-    components: Components,
-    effort: Effort,
-    generator: Generator,
-) -> WeightedDraws:
+def prior_draws(problem: Problem, components: Components) -> WeightedDraws:
     """Weighs draws from the prior by the evidence."""
-    scores = random_scores(components, effort, generator, values)
-    noise = scores[components.cell_component, :, components.slots()]
-    hidden, log_evidence = Sweep(model, values, components)(noise)
-    return WeightedDraws(components, hidden, log_evidence, effort.randomisations)
+    sweep, scores = problem.sweep(components), random_scores(components, problem)
+    hidden, log_evidence = sweep(scores[components.cell_component, :, sweep.slot])
+    return WeightedDraws(components, hidden, log_evidence, problem.effort.randomisations)

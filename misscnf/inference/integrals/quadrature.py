@@ -27,38 +27,34 @@ from functools import cached_property
 from typing import NamedTuple
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from misscnf.draws import shifted_points, uniform_numbers
 from misscnf.inference.elimination import Components
 from misscnf.inference.integrals.effort import Effort, QuadratureRules
 from misscnf.inference.integrals.integral import Accept, WeightedDraws, chunks
-from misscnf.inference.integrals.sweep import Sweep
+from misscnf.inference.integrals.problem import Problem
 from misscnf.mechanisms import standard_normal_log_prob
-from misscnf.model import StructuralModel
 
 __all__ = ["quadrature", "Knots", "Interpolant"]
 
 
 def quadrature(
-    model: StructuralModel,
-    values: Tensor,
-    components: Components,
-    effort: Effort,
-    generator: Generator,
-    accept: Accept,
-    knots: Knots | None = None,
+    problem: Problem, components: Components, accept: Accept, knots: Knots | None = None
 ) -> Iterator[WeightedDraws]:
     """Yields the integrals of components of one cell, those that the limit cut short included.
 
     Each round accepts what is good and passes the rest, with its knots, on to the next.
 
-    Arguments are those of `integrate`, and:
+    Arguments:
+        problem: The model, the table and the effort.
+        components: What is hidden, and its evidence.
         accept: Says what has been integrated well enough.
         knots: What earlier rounds found; None in the first.
     """
-    points, log_q = _propose(len(components), effort, generator, values, knots)
-    hidden, log_evidence = Sweep(model, values, components)(points[components.cell_component])
+    effort = problem.effort
+    points, log_q = _propose(len(components), problem, knots)
+    hidden, log_evidence = problem.sweep(components)(points[components.cell_component])
     log_target = log_evidence + standard_normal_log_prob(points)
     first = knots is None
     integral = WeightedDraws(
@@ -75,17 +71,14 @@ def quadrature(
         below_target, done = int((~done).sum()), torch.ones_like(done)
     if done.any():
         yield integral.select(done, below_target)
-    more = effort if first else effort.doubled()  # better places before more points
+    more = problem if first else problem.doubled()  # better places before more points
     for keep in chunks(components, ~done, effort):
-        part = components.select(keep)
-        yield from quadrature(model, values, part, more, generator, accept, knots.select(keep))
+        yield from quadrature(more, components.select(keep), accept, knots.select(keep))
 
 
-def _propose(
-    count: int, effort: Effort, generator: Generator, like: Tensor, knots: Knots | None
-) -> tuple[Tensor, Tensor]:
+def _propose(count: int, problem: Problem, knots: Knots | None) -> tuple[Tensor, Tensor]:
     """Returns points and log q at them, (C, K) each."""
-    fractions = _fractions(count, effort, generator, like)
+    effort, fractions = problem.effort, _fractions(count, problem)
     if knots is None:
         half = effort.quadrature.half_window
         points = half * (2.0 * fractions - 1.0)
@@ -107,10 +100,11 @@ def _propose(
     return torch.where(inside, points, both), torch.where(inside, log_q, log_both)
 
 
-def _fractions(count: int, effort: Effort, generator: Generator, like: Tensor) -> Tensor:
+def _fractions(count: int, problem: Problem) -> Tensor:
     """Returns randomly shifted, equally spaced fractions, (C, K)."""
-    rules = effort.quadrature
-    shifts = uniform_numbers((count, effort.randomisations, 1), generator, like)
+    effort, rules = problem.effort, problem.effort.quadrature
+    shape = (count, effort.randomisations, 1)
+    shifts = uniform_numbers(shape, problem.generator, problem.values)
     points = max(rules.fewest_points, effort.draws // rules.draws_a_point)
     return shifted_points(points, shifts).flatten(1)
 

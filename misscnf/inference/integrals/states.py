@@ -18,6 +18,7 @@ from torch import Tensor
 
 from misscnf.inference.elimination import Components
 from misscnf.inference.integrals.effort import Effort
+from misscnf.inference.integrals.problem import Problem
 from misscnf.model import StructuralModel
 
 __all__ = ["Tables", "count_states", "hidden_nodes"]
@@ -80,16 +81,14 @@ def hidden_nodes(model: StructuralModel, components: Components) -> Tensor:
     return hides
 
 
-def count_states(
-    model: StructuralModel, values: Tensor, components: Components, effort: Effort
-) -> Tensor:
+def count_states(problem: Problem, components: Components) -> Tensor:
     """Returns how many states each hidden discrete node has, 1 for other nodes, (C, d).
 
     A node without a largest state, a count, is cut where its law has less than `effort.tail` left
     at every state of its parents; below a hidden continuous parent there is no such end, and it
     gets more states than are ever summed.
     """
-    most = effort.enumeration.most_states
+    model, effort, most = problem.model, problem.effort, problem.effort.enumeration.most_states
     hides = hidden_nodes(model, components)
     states = torch.ones_like(hides, dtype=torch.int64)
     for node, parents in enumerate(model.graph.parents):
@@ -104,7 +103,7 @@ def count_states(
             many = hides[:, continuous].any(1) | (states.double().prod(1) > most)
             states[here & many, node] = most + 1
             chosen = (here & ~many).nonzero()[:, 0]
-            rows = values[components.row[chosen]]
+            rows = problem.values[components.row[chosen]]
             states[chosen, node] = _largest_support(model, node, rows, states[chosen], effort)
     return states
 

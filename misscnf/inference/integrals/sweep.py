@@ -19,11 +19,11 @@ from torch import Tensor
 from misscnf.inference.elimination import Components
 from misscnf.model import StructuralModel
 
-__all__ = ["Sweep"]
+__all__ = ["Sweep", "Visit"]
 
 
 @dataclass(frozen=True)
-class _Visit:
+class Visit:
     """Cells or pieces of evidence of one node that one call to its mechanism serves. n of them."""
 
     node: int
@@ -44,6 +44,21 @@ class _Visit:
         ends = zip(hidden.any(0).tolist(), hidden.all(0).tolist(), strict=True)
         return ["always" if all_ else "sometimes" if any_ else "never" for any_, all_ in ends]
 
+    def parents(self, values: Tensor) -> Tensor:
+        """Returns the parents where hidden cells have values (H, K): (n, K, p), or (n, 1, p)."""
+        if self.cell is None:
+            return self.seen[:, None, :]
+        columns = []
+        for j, hidden in enumerate(self.hidden):
+            seen = self.seen[:, j, None]
+            if hidden == "never":
+                columns.append(seen.expand(-1, values.shape[1]))
+                continue
+            cell = self.cell[:, j, None]
+            drawn = values[cell[:, 0].clamp(min=0)]
+            columns.append(drawn if hidden == "always" else torch.where(cell >= 0, drawn, seen))
+        return torch.stack(columns, dim=-1)
+
 
 class Sweep:
     """Carries noise of hidden cells to their values and to the evidence on them.
@@ -56,13 +71,15 @@ class Sweep:
 
     def __init__(self, model: StructuralModel, values: Tensor, components: Components) -> None:
         self.model, self.components = model, components
+        self.slot = components.slots()
+        """(H,) the place of each cell in its component"""
         number = torch.arange(len(components.cell_node), device=values.device)
         # Column by column in memory, as nodes read it.
         self._cell_of = torch.full(values.T.shape, -1, dtype=torch.int64, device=values.device).T
         self._cell_of[components.cell_row, components.cell_node] = number
-        self._visits = list(self._plan(values))
+        self.visits = list(self._plan(values))
 
-    def _plan(self, values: Tensor) -> Iterator[_Visit]:
+    def _plan(self, values: Tensor) -> Iterator[Visit]:
         c, d = self.components, len(self.model.graph)
         cell_ends = torch.bincount(c.cell_node, minlength=d).cumsum(0).tolist()
         evidence_ends = torch.bincount(c.evidence_node, minlength=d).cumsum(0).tolist()
@@ -78,7 +95,7 @@ class Sweep:
                 rows = c.evidence_row[evidence]
                 seen, cell = self._parents(values, node, rows)
                 own = values[rows, node][:, None]
-                yield _Visit(node, c.evidence_component[evidence], own, seen, cell)
+                yield Visit(node, c.evidence_component[evidence], own, seen, cell)
 
     def _parents(self, values: Tensor, node: int, rows: Tensor) -> tuple[Tensor, Tensor]:
         parents = torch.tensor(self.model.graph.parents[node]).to(rows)
@@ -87,21 +104,42 @@ class Sweep:
 
     def _hidden_visits(
         self, values: Tensor, node: int, rows: Tensor, at: Tensor
-    ) -> Iterator[_Visit]:
+    ) -> Iterator[Visit]:
         seen, cell = self._parents(values, node, rows)
         drawn = (cell >= 0).any(1)
         if not drawn.all():
-            yield _Visit(node, at[~drawn], None, seen[~drawn], None)
+            yield Visit(node, at[~drawn], None, seen[~drawn], None)
         if drawn.any():
-            yield _Visit(node, at[drawn], None, seen[drawn], cell[drawn])
+            yield Visit(node, at[drawn], None, seen[drawn], cell[drawn])
+
+    def cells(self, visit: Visit) -> Tensor:
+        """Returns the components of the hidden cells of a visit, (n,)."""
+        return self.components.cell_component[visit.at]
+
+    def parent_slots(self, visit: Visit) -> Tensor:
+        """Returns the slots of hidden continuous parents, (n, p); −1 for others."""
+        if visit.cell is None:
+            return torch.full_like(visit.seen, -1, dtype=torch.int64)
+        parents = self.model.graph.parents[visit.node]
+        discrete = torch.tensor([self.model.discrete[j] for j in parents]).to(visit.cell.device)
+        slots = self.slot[visit.cell.clamp(min=0)]
+        return torch.where((visit.cell < 0) | discrete, -1, slots)
+
+    def read_by_evidence(self) -> Tensor:
+        """Says which hidden cells are parents of an observed node, (H,)."""
+        read = torch.zeros_like(self.slot, dtype=torch.bool)
+        for visit in self.visits:
+            if visit.own is not None and visit.cell is not None:
+                read[visit.cell[visit.cell >= 0]] = True
+        return read
 
     def __call__(self, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Sweeps noise (H, K); returns values (H, K) and log-evidence (C, K)."""
         values = torch.zeros_like(noise)
         log_evidence = noise.new_zeros(len(self.components), noise.shape[1])
-        for visit in self._visits:
+        for visit in self.visits:
             mechanism = self.model.mechanism(visit.node)
-            parents = _resolve(visit, values)
+            parents = visit.parents(values)
             if visit.own is None:
                 values.index_copy_(0, visit.at, mechanism.draw(noise[visit.at], parents))
             else:
@@ -111,9 +149,9 @@ class Sweep:
     def abduct(self, values: Tensor) -> Tensor:
         """Returns the noise (H, K) that makes values (H, K); zero for discrete cells."""
         noise = torch.zeros_like(values)
-        for visit in self._visits:
+        for visit in self.visits:
             if visit.own is None and not self.model.discrete[visit.node]:
-                own, parents = values[visit.at], _resolve(visit, values)
+                own, parents = values[visit.at], visit.parents(values)
                 found = self.model.mechanism(visit.node).abduct(own, parents)
                 noise.index_copy_(0, visit.at, found)
         return noise
@@ -121,27 +159,11 @@ class Sweep:
     def log_joint(self, values: Tensor) -> Tensor:
         """Returns log p of the hidden cells and their evidence at values (H, K), shape (C, K)."""
         total = values.new_zeros(len(self.components), values.shape[1])
-        for visit in self._visits:
-            mechanism, parents = self.model.mechanism(visit.node), _resolve(visit, values)
+        for visit in self.visits:
+            mechanism, parents = self.model.mechanism(visit.node), visit.parents(values)
             own, at = visit.own, visit.at
             if own is None:
                 own, at = values[visit.at], self.components.cell_component[visit.at]
             log_prob = mechanism.log_prob(own, parents).expand(-1, values.shape[1])
             total = total.index_add(0, at, log_prob)
         return total
-
-
-def _resolve(visit: _Visit, values: Tensor) -> Tensor:
-    """Returns the parents of a visit, (n, 1, p) where all are observed and (n, K, p) otherwise."""
-    if visit.cell is None:
-        return visit.seen[:, None, :]
-    columns = []
-    for j, hidden in enumerate(visit.hidden):
-        seen = visit.seen[:, j, None]
-        if hidden == "never":
-            columns.append(seen.expand(-1, values.shape[1]))
-            continue
-        cell = visit.cell[:, j, None]
-        drawn = values[cell[:, 0].clamp(min=0)]
-        columns.append(drawn if hidden == "always" else torch.where(cell >= 0, drawn, seen))
-    return torch.stack(columns, dim=-1)
