@@ -310,3 +310,11 @@ def test_fit_reads_the_table_once_and_infers_kinds_once(call, monkeypatch):
     result = done(call(fit))
     assert counts == {"_read_file": 1, "choose_columns": 1, "_encode": 1}
     assert result.stderr.count("  kind") == 1  # the table of kinds is shown once
+
+
+def test_a_note_is_said_once_however_often_it_is_found(call):
+    result = call("report model data.csv --effect t:y --out r.html")
+    assert result.exit_code == 0, result.stderr
+    lines = [line for line in result.stderr.splitlines() if line]
+    assert len(lines) == len(set(lines))
+    assert sum("not in the graph are ignored" in line for line in lines) == 1
