@@ -22,7 +22,7 @@ __all__ = ["choose_starts", "find_modes"]
 
 
 def choose_starts(sweep: Sweep, found: WeightedDraws, rules: ImportanceRules) -> Tensor:
-    """Chooses points of large weight that are far from each other; returns their values, (H, S).
+    """Chooses points of large weight that are far from each other, (C, S).
 
     The heaviest comes first, then always the one with the largest tempered weight times squared
     distance to the nearest so far. Distances are between what the evidence reads, in standard
@@ -41,7 +41,7 @@ def choose_starts(sweep: Sweep, found: WeightedDraws, rules: ImportanceRules) ->
         )
         nearest = torch.minimum(nearest, square)
         chosen.append((weight * nearest).argmax(1))
-    return values.gather(1, torch.stack(chosen, 1)[c.cell_component])
+    return torch.stack(chosen, 1)
 
 
 def _tempered(log_weight: Tensor, least: float) -> Tensor:
@@ -59,18 +59,19 @@ def _tempered(log_weight: Tensor, least: float) -> Tensor:
     return torch.where(log_weight.isfinite(), low * log_weight, -torch.inf)
 
 
-def find_modes(problem: Problem, sweep: Sweep, starts: Tensor) -> Guide:
-    """Searches for modes from values (H, S) of the hidden cells; returns the guide of those found.
+def find_modes(problem: Problem, sweep: Sweep, starts: Tensor, noise: Tensor) -> Guide:
+    """Searches for modes from values (H, S) of the hidden cells and their noise (C, S, m).
 
-    A part that is not a mode of its own has no share.
+    Returns the guide of those found; a part that is not a mode of its own has no share.
     """
     rules = problem.effort.importance
-    at = linearise(sweep, starts)
+    at = linearise(sweep, starts, noise, rules.held_width)
     damping = torch.zeros_like(at.log_target)
     for _ in range(rules.most_steps):
         if (Guide.of(at).rise <= rules.rise).all():
             break
-        there = linearise(sweep, _step(sweep, at, damping, problem.values))
+        step = _step(sweep, at, damping, problem.values)
+        there = linearise(sweep, step, noise, rules.held_width)
         better = there.log_target > at.log_target
         at = there.where(better, at, sweep.components)
         damping = torch.where(better, 0.1 * damping, (10.0 * damping).clamp(min=rules.damping))
