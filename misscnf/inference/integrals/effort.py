@@ -83,8 +83,9 @@ class ImportanceRules:
     """Of a mode in the mixture: Laplace's approximation of its mass may be off."""
     starts: int = 4
     """Points from which modes are searched: heavy ones that are far from each other."""
-    flat: float = 4.0
-    """For that, weights are tempered until so many points are effective for each of them."""
+    flat: float = 0.25
+    """For that, weights are tempered until such a share of the points is effective: near the best
+    one, all are alike."""
     most_steps: int = 10
     """Of a search; a mode that is not quite reached is still a proposal."""
     rise: float = 0.1

@@ -31,7 +31,7 @@ def choose_starts(sweep: Sweep, found: WeightedDraws, rules: ImportanceRules) ->
     c, values = found.components, found.values[:, : found.fresh.shape[1]]
     scores = (values - values.mean(1, keepdim=True)) / values.std(1, keepdim=True).clamp(min=1e-9)
     read = sweep.read_by_evidence()
-    weight = torch.softmax(_tempered(found.fresh, rules.flat * rules.starts), -1)
+    weight = torch.softmax(_tempered(found.fresh, rules.flat), -1)
     chosen = [weight.argmax(1)]
     nearest = torch.full_like(weight, torch.inf)
     for _ in range(1, rules.starts):
@@ -44,12 +44,12 @@ def choose_starts(sweep: Sweep, found: WeightedDraws, rules: ImportanceRules) ->
     return torch.stack(chosen, 1)
 
 
-def _tempered(log_weight: Tensor, least: float) -> Tensor:
+def _tempered(log_weight: Tensor, share: float) -> Tensor:
     """Raises weights to a power β ≤ 1, found by bisection, that leaves enough effective points."""
     top = log_weight.amax(-1, keepdim=True)
     # Where no point has any weight, all are alike.
     log_weight = torch.where(top.isfinite(), log_weight - top, 0.0)
-    least = min(least, 0.5 * log_weight.shape[-1])
+    least = share * log_weight.shape[-1]
     low, high = torch.zeros_like(top), torch.ones_like(top)
     low = torch.where((effective_size(log_weight) >= least)[:, None], 1.0, low)
     for _ in range(10):
