@@ -38,6 +38,7 @@ bench: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt pgmpy causallib
 	$(BIN)/python benchmarks/step_cost.py
 	$(BIN)/python benchmarks/chain_scaling.py
+	$(BIN)/python benchmarks/hidden_ancestors.py
 	$(BIN)/python benchmarks/pattern_count.py
 	$(BIN)/python benchmarks/many_rows.py
 	$(BIN)/python benchmarks/wide.py

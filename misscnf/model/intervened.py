@@ -254,6 +254,11 @@ class _Acting(_Written):
             raise InputError("a value that is held, or that follows a rule, has no density.")
         return self.policy.law.log_prob(x, self.inputs(parents)).to(x)
 
+    @property
+    def invertible(self) -> bool:
+        """Never: a policy's noise is not looked for."""
+        return False
+
     def generate(self, u: Tensor, parents: Tensor) -> Tensor:
         """Returns what the policy assigns; the noise is that of a draw."""
         inputs = self.inputs(parents)
