@@ -108,9 +108,6 @@ def open_model(folder: str, *, quiet: bool) -> MissCNF:
     """Loads a model; unless it is to be quiet, it shows the progress of long work."""
     if not Path(folder).is_dir():
         raise InputError(f"there is no folder {folder!r}; `misscnf fit` makes a model.")
-    try:
-        model = MissCNF.load(folder)
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{folder!r} is not a model that this misscnf can read.") from error
+    model = MissCNF.load(folder)
     model.progress = False if quiet else None
     return model

@@ -19,6 +19,7 @@ network where there is one. A new kind of column brings a subclass of `Domain` w
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -26,6 +27,8 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+
+from misscnf.errors import InputError
 
 __all__ = ["Domain", "Continuous", "Binary", "Ordinal", "Categorical", "Count", "CONTINUOUS"]
 
@@ -99,6 +102,13 @@ class _Numbered(Domain):
     scale: float = 1.0
     """Its standard deviation."""
 
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.location) and 0.0 < self.scale < math.inf):
+            raise InputError(
+                f"values have location {self.location} and scale {self.scale}; both must be "
+                f"finite and the scale positive."
+            )
+
     def encode(self, x: Tensor) -> Tensor:
         return ((x - self.location) / self.scale)[..., None]
 
@@ -116,6 +126,10 @@ class _Levelled(Domain):
     levels: int = 2
     """How many there are."""
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.levels, int) or self.levels < 2:
+            raise InputError(f"there are {self.levels!r} levels; a column needs two at least.")
+
     @property
     def states(self) -> int:
         return self.levels
@@ -129,6 +143,10 @@ class _Levelled(Domain):
 @dataclass(frozen=True)
 class Ordinal(_Levelled, _Numbered, kind="ordinal"):
     """Levels in an order."""
+
+    def __post_init__(self) -> None:
+        _Levelled.__post_init__(self)
+        _Numbered.__post_init__(self)
 
     def encode(self, x: Tensor) -> Tensor:
         """Returns the code, standardised, and the indicators of levels between the ends."""

@@ -29,13 +29,14 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from misscnf import options
 from misscnf.data.cells import listed, row_label
 from misscnf.data.codecs import CODECS, Column
 from misscnf.data.column_names import locate_columns
 from misscnf.data.domains import Domain
 from misscnf.data.dtypes import OBJECT
 from misscnf.data.files import read_table
-from misscnf.data.kinds import KindRules, Kinds, Note, choose_columns
+from misscnf.data.kinds import KindRules, Kinds, Note, choose_columns, read_requests
 from misscnf.errors import InputError
 
 logger = logging.getLogger("misscnf")
@@ -118,13 +119,19 @@ class Schema:
         """The inverse of `to_dict`."""
         try:
             columns = [CODECS[column["kind"]].from_dict(column) for column in entry["columns"]]
-            notes = [Note(**note) for note in entry.get("notes", ())]
-        except (KeyError, TypeError, ValueError) as problem:
+            notes = [options.from_dict(Note, note) for note in entry.get("notes", ())]
+            schema = cls(tuple(columns), tuple(notes))
+            for column in columns:  # its kind can be asked for, and its domain is one
+                read_requests({column.name: column.request}, schema.nodes)
+                column.series(np.zeros(1) if column.domain.discrete else np.array([0.5]))
+            if json.loads(json.dumps(schema.to_dict())) != {"notes": [], **entry}:
+                raise ValueError("it would not be written like this")
+        except Exception as problem:  # whatever nonsense leads to
             raise InputError(
                 f"{reprlib.repr(entry)} is not the schema of a table ({problem!r}); "
                 f"expected what Schema.to_dict gives, with kinds {', '.join(CODECS)}."
             ) from problem
-        return cls(tuple(columns), tuple(notes))
+        return schema
 
 
 @dataclass(frozen=True, eq=False)

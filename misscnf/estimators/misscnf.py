@@ -48,8 +48,8 @@ from misscnf.fitting.settings import Settings, preset_settings
 from misscnf.fitting.train.loop import EpochRecord
 from misscnf.graph import CausalGraph, GraphLike
 from misscnf.identification import uncovered_families, warning_sentence
-from misscnf.model import Structure
-from misscnf.model.storage import load_model, save_model
+from misscnf.model import StructuralModel, Structure
+from misscnf.model.storage import load_model, refusing, save_model
 from misscnf.queries.asking import Asked, Cache
 from misscnf.queries.simulate import QueryMixin
 
@@ -349,8 +349,16 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             raise ModelFileError(
                 f"{str(folder)!r} was saved by an earlier misscnf; fit the model again."
             )
+        with refusing(folder):
+            return cls._restored(model, about)
+
+    @classmethod
+    def _restored(cls, model: StructuralModel, about: Mapping[str, Any]) -> MissCNF:
         settings = Settings.from_dict(about["settings"])
         schema = Schema.from_dict(about["schema"])
+        Structure.of(model.graph, schema.domains, model.keys).check(model)
+        if schema.nodes != model.graph.nodes or [*about["forms"]] != [*schema.nodes]:
+            raise ValueError("its columns are not the nodes of its graph")
         self = cls(
             graph=model.graph,
             preset=settings,
@@ -367,6 +375,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         self.comparison_, self.timings_ = about["comparison"], about.get("timings", {})
         self.history_ = pd.DataFrame(about["history"])
         self._note_columns(about["columns"])
+        card(repr(self), _facts(self), {"": self.kinds_})  # what it says of itself can be shown
         return self
 
     def _repr_html_inner(self) -> str:

@@ -2,18 +2,21 @@ r"""Models on disk: safetensors for the parameters, JSON for all the rest. Never
 
 A saved model is a folder with `model.json` and `parameters.safetensors`. The JSON holds the digest
 of the parameters and its own, so that an altered, truncated or foreign file is refused before
-anything is built from it. Files are written aside and moved into place, JSON last.
+anything is built from it. A digest can be worked out anew, so what is built must also be written
+again as it was read, from parameters of the shapes that it asks for. Files are written aside and
+moved into place, JSON last.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
+import torch
 from safetensors.torch import load, save
 from torch import Tensor
 
@@ -22,8 +25,9 @@ from misscnf.errors import InputError, ModelFileError
 from misscnf.graph import CausalGraph
 from misscnf.mechanisms import Mechanism
 from misscnf.model.structural import StructuralModel
+from misscnf.paths import expanded
 
-__all__ = ["save_model", "load_model"]
+__all__ = ["save_model", "load_model", "refusing"]
 
 FORMAT = "misscnf model"
 VERSION = 2
@@ -34,15 +38,12 @@ def save_model(
     folder: str | os.PathLike[str], model: StructuralModel, about: Mapping[str, Any]
 ) -> None:
     """Writes a model and what is known about it (JSON-friendly)."""
-    target = Path(folder)
+    target = expanded(folder)
     data = save({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
     content = {
         "format": FORMAT,
         "version": VERSION,
-        "graph": model.graph.to_dict(),
-        "blocks": model.graph.blocks,
-        "mechanisms": [_describe(model, block) for block in range(len(model.blocks))],
-        "keys": list(model.keys),
+        **_content(model),
         "parameters": digest(data),
         "about": dict(about),
     }
@@ -62,18 +63,30 @@ def load_model(folder: str | os.PathLike[str]) -> tuple[StructuralModel, dict[st
     Raises:
         ModelFileError: Where a file is missing, altered, or not one of ours.
     """
-    source = Path(folder)
+    source = expanded(folder)
     content = _read_json(source)
     if _own_digest(content) != content.get("digest"):
         raise _refuse(source / ABOUT, "has been altered since it was saved")
     data = _read_bytes(source / PARAMETERS)
-    if digest(data) != content["parameters"]:
+    if digest(data) != content.get("parameters"):
         raise _refuse(source / PARAMETERS, "is not the file that the model was saved with")
+    with refusing(folder):
+        about = content["about"]
+        if not isinstance(about, dict):
+            raise TypeError("it says nothing about the table")
+        return _build(content, load(data)), about
+
+
+@contextmanager
+def refusing(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Refuses a saved model that makes no sense, whatever building it trips over."""
     try:
-        model = _build(content, load(data))
-    except (SafetensorError, RuntimeError, KeyError, TypeError) as error:
-        raise _refuse(source / PARAMETERS, "does not fit the model") from error
-    return model, content["about"]
+        yield
+    except ModelFileError:
+        raise
+    except Exception as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise _refuse(Path(folder) / ABOUT, f"describes no model ({reason})") from error
 
 
 def _describe(model: StructuralModel, block: int) -> dict[str, Any]:
@@ -87,15 +100,40 @@ def _describe(model: StructuralModel, block: int) -> dict[str, Any]:
 
 
 def _build(content: Mapping[str, Any], tensors: dict[str, Tensor]) -> StructuralModel:
-    plain = CausalGraph.read(content["graph"])
+    plain = CausalGraph.read(dict(content["graph"]))
     graph = CausalGraph.from_edges(plain.edges, plain.nodes, content.get("blocks"))
+    with torch.device("meta"):  # no memory is asked for before the shapes are known to fit
+        sketch = _assemble(content, graph)
+    shapes = {name: tensor.shape for name, tensor in sketch.state_dict().items()}
+    if shapes != {name: tensor.shape for name, tensor in tensors.items()}:
+        raise ValueError("its parameters have other names or shapes")
+    if any(tensor.isnan().any() for tensor in tensors.values()):
+        raise ValueError("some parameters are no numbers")
+    model = _assemble(content, graph).double()
+    model.load_state_dict(tensors)
+    built = _content(model)
+    if any(built[part] != content.get(part) for part in built):
+        raise ValueError("it is not written as misscnf writes it")
+    return model
+
+
+def _assemble(content: Mapping[str, Any], graph: CausalGraph) -> StructuralModel:
     specs = [dict(spec) for spec in content["mechanisms"]]
     mechanisms = [Mechanism.registry[spec.pop("kind")](**spec) for spec in specs]
     keys = tuple(content["keys"])
     by_key = dict(zip(dict.fromkeys(keys), mechanisms, strict=True))
-    model = StructuralModel(graph, by_key, keys).double()
-    model.load_state_dict(tensors)
-    return model
+    return StructuralModel(graph, by_key, keys)
+
+
+def _content(model: StructuralModel) -> dict[str, Any]:
+    """Returns what JSON holds of a model, as it comes back from there."""
+    content = {
+        "graph": model.graph.to_dict(),
+        "blocks": model.graph.blocks,
+        "mechanisms": [_describe(model, block) for block in range(len(model.blocks))],
+        "keys": list(model.keys),
+    }
+    return dict(json.loads(json.dumps(content)))
 
 
 def _own_digest(content: Mapping[str, Any]) -> str:
@@ -108,7 +146,7 @@ def _read_json(source: Path) -> dict[str, Any]:
     data = _read_bytes(path)
     try:
         content = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _refuse(path, "is not readable as JSON") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise _refuse(path, "is not a misscnf model")

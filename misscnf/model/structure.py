@@ -67,6 +67,16 @@ class Structure:
                 f"parents of the same kinds, in the same order."
             )
 
+    def check(self, model: StructuralModel) -> None:
+        """Refuses a model whose mechanisms are for other domains than the nodes have."""
+        for node, name in enumerate(self.graph.nodes):
+            law, own = model.mechanism(node).domain, self.domains[node]
+            if (law.kind, law.states) != (own.kind, own.states):
+                raise InputError(
+                    f"{name!r} is {own.kind} with {own.states or 'any'} values, and its mechanism "
+                    f"is {law.kind} with {law.states or 'any'}; fit the model again."
+                )
+
     def parents_of(self, block: int) -> tuple[Domain, ...]:
         """Returns the domains of a block's parents."""
         return tuple(self.domains[j] for j in self.graph.parents[self.blocks[block][0]])

@@ -274,8 +274,8 @@ def _value(node: ast.AST, known: Mapping[str, Any]) -> Any:  # noqa: ANN401 - ar
             found = [_compare(o, _value(a, known), b, known) for o, a, b in triples]
             return reduce(np.logical_and, found)
         case ast.Call():
-            name, arguments = _called(node)
-            return _CALLS[str(name)].function(*of(*arguments))
+            called, arguments = _called(node)
+            return _CALLS[str(called)].function(*of(*arguments))
     raise TypeError("a list of values stands alone")
 
 

@@ -152,11 +152,13 @@ def test_values_are_codes_counts_and_standardised_numbers():
 
 def test_domains_say_what_a_mechanism_needs():
     stage = read(LEVELS["ordered category"], "ordinal").schema.domains[0]
-    assert stage == domains.Ordinal(1.0, pytest.approx((2 / 3) ** 0.5), 3)
+    assert stage == domains.Ordinal(1.0, stage.scale, 3)
+    assert stage.scale == pytest.approx((2 / 3) ** 0.5)
     assert read(LEVELS["unordered category"]).schema.domains[0] == domains.Categorical(3)
     assert read(BINARY["0/1 floats"]).schema.domains[0].location == pytest.approx(2 / 3)
     counts = read(COUNTS["int64"], "count").schema.domains[0]
-    assert counts == domains.Count(3.75, pytest.approx(3.344, abs=1e-3), has_zero=True)
+    assert counts == domains.Count(3.75, counts.scale, has_zero=True)
+    assert counts.scale == pytest.approx(3.344, abs=1e-3)
     assert not read(pd.Series([1, 4, 2, 9]), "count").schema.domains[0].has_zero
     assert read(NUMBERS["float64"], "continuous").schema.domains[0] == CONTINUOUS
 
@@ -260,7 +262,7 @@ def test_whole_number_dtypes_round_and_floats_never_do():
 def test_rounding_is_said_once_at_fit(caplog):
     with caplog.at_level(logging.INFO, "misscnf"):
         read(NUMBERS["Int64"], "continuous")
-    assert "'x': what is drawn is rounded to fit its dtype Int64" in caplog.text
+    assert "What is drawn of the column 'x' is rounded to fit a dtype of whole" in caplog.text
 
 
 def test_what_is_held_is_shown_as_it_is_held():
