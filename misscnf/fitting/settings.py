@@ -49,7 +49,7 @@ class Solving:
     fine_completions: int = 96
     """The same near the maximum, in all last rounds together: their noise is a hundredth of the
     error of the estimate."""
-    most_cells: int = 8_000_000
+    most_cells: int = 5_000_000
     """Completed cells in a round, which bounds its memory; two completions of a row at least, if
     it hides anything."""
     most_rounds: int = 10
