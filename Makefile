@@ -42,6 +42,8 @@ bench: setup
 	$(BIN)/python benchmarks/pattern_count.py
 	$(BIN)/python benchmarks/many_rows.py
 	$(BIN)/python benchmarks/wide.py
+	$(BIN)/python benchmarks/nonlinear_dags.py
+	$(BIN)/python benchmarks/everyday.py
 	$(BIN)/python benchmarks/nhefs.py
 	$(BIN)/python benchmarks/check_speed.py
 	$(BIN)/python benchmarks/check_calibration.py
