@@ -41,6 +41,7 @@ bench: setup
 	$(BIN)/python benchmarks/pattern_count.py
 	$(BIN)/python benchmarks/many_rows.py
 	$(BIN)/python benchmarks/wide.py
+	$(BIN)/python benchmarks/acic.py
 	$(BIN)/python benchmarks/nhefs.py
 	$(BIN)/python benchmarks/check_speed.py
 	$(BIN)/python benchmarks/check_calibration.py
