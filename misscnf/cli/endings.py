@@ -33,20 +33,20 @@ logger = logging.getLogger("misscnf")
 
 
 class _Lines(logging.Handler):
-    """Writes to what is standard error at the moment; a warning is said once."""
+    """Writes to what is standard error at the moment; the same line is said once."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.warned: set[str] = set()
+        self.said: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Writes one record."""
         line = record.getMessage()
-        if record.levelno < logging.WARNING:
+        if record.levelno >= logging.WARNING:
+            line = f"warning: {line}"
+        if not line or line not in self.said:  # each point of a curve may lead to the same
+            self.said.add(line)
             typer.echo(line, err=True)
-        elif line not in self.warned:  # each point of a curve may lead to the same
-            self.warned.add(line)
-            typer.echo(f"warning: {line}", err=True)
 
 
 @contextmanager

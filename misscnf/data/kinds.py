@@ -265,7 +265,14 @@ def choose_columns(
         _choose(column, node, requests.get(node), rules or KindRules())
         for column, node in zip(cells, nodes, strict=True)
     ]
-    return tuple(column for column, _ in pairs), tuple(note for _, note in pairs)
+    chosen = tuple(column for column, _ in pairs)
+    numbers = [column for column in chosen if isinstance(column, Continuous)]
+    rounded = [column.name for column in numbers if is_integer_dtype(column.dtype)]
+    if rounded:
+        noun = "column" if len(rounded) == 1 else "columns"
+        sentence = "What is drawn of the %s %s is rounded to fit a dtype of whole numbers."
+        logger.info(sentence, noun, listed(rounded))
+    return chosen, tuple(note for _, note in pairs)
 
 
 def _choose(cells: pd.Series, name: str, request: Request | None, rules: KindRules) -> Choice:
@@ -277,8 +284,6 @@ def _choose(cells: pd.Series, name: str, request: Request | None, rules: KindRul
         column, note = _infer(cells, name, rules)
     else:
         column, note = _as_asked(cells, name, request)
-    if isinstance(column, Continuous) and is_integer_dtype(column.dtype):
-        logger.info("Column %r: what is drawn is rounded to fit its dtype %s.", name, column.dtype)
     note = replace(note, holes=int(cells.isna().sum()))
     if isinstance(column, Levels):
         return column, note

@@ -12,7 +12,9 @@ and all replicates of the fit see the same units; `queries.units` says who they 
 
 from __future__ import annotations
 
+import copy
 import logging
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -54,19 +56,19 @@ class Asked:
     model: StructuralModel
     most_kept: int | None = None
     """Numbers of units that are kept; None for any."""
-    _key: tuple[int, int] | None = None
-    _natural: Tensor | None = None
+    _kept: tuple[tuple[int, int], Tensor] | None = None
 
     def natural(self, noise: Tensor, seed: int) -> Tensor:
         """Returns what units, with noise (n, noise_width) by this seed, are without intervention.
 
         It is kept, since every question asks for it, unless it is too large.
         """
-        if self._natural is not None and self._key == (seed, len(noise)):
-            return self._natural
+        key, kept = (seed, len(noise)), self._kept  # another thread may put another there
+        if kept is not None and kept[0] == key:
+            return kept[1]
         found = self.model.generate(noise)
         if self.most_kept is None or found.numel() <= self.most_kept:
-            self._key, self._natural = (seed, len(noise)), found
+            self._kept = key, found
         return found
 
 
@@ -79,6 +81,14 @@ class Cache:
     """Replicates of the fit, by their number and the table they come from."""
     rows: tuple[str, RowPopulation] | None = None
     """The rows that an average was last taken over, and which they are."""
+    replicating: threading.Lock = field(default_factory=threading.Lock)
+    """Held while replicates are made, so that threads that ask for the same make them once."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "replicating"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, replicating=threading.Lock())
 
 
 class EffectMixin:
@@ -261,10 +271,12 @@ class EffectMixin:
         table = self._table_of_fit(data)
         key = f"{count} {table.digest}"
         kept = self._cache.replicates
-        if key not in kept:
+        with self._cache.replicating:
+            if key in kept:
+                return kept[key]
             with ProgressBar("replicates", show=self.progress) as watch:
                 models = replicate_fit(
-                    self.model_,
+                    copy.deepcopy(self.model_),  # whose parameters are exchanged on the way
                     Structure.of(self.graph_, self.schema_.domains, self.model_.keys),
                     MemoryRows(table.values, table.observed),
                     self.settings_,

@@ -103,6 +103,12 @@ def test_fit_takes_kinds_streams_and_any_form_of_graph(call, here):
     assert [row["kind"] for row in found["kinds"]] == ["continuous", "continuous"]
 
 
+def test_fit_says_where_its_time_went_if_asked(call):
+    words = "fit data.csv --graph graph.dot --preset linear --out m --verbose"
+    assert re.search(r"\d\.\d s  linear model", done(call(words)).stderr)
+    assert "linear model" not in done(call(f"{words} --quiet")).stderr
+
+
 def test_a_model_that_is_fitted_again_is_replaced(call, here):
     words = ["fit", "data.csv", "--graph", "t -> y", "--out", "model", "--preset", "linear"]
     done(call(words))
@@ -304,3 +310,11 @@ def test_fit_reads_the_table_once_and_infers_kinds_once(call, monkeypatch):
     result = done(call(fit))
     assert counts == {"_read_file": 1, "choose_columns": 1, "_encode": 1}
     assert result.stderr.count("  kind") == 1  # the table of kinds is shown once
+
+
+def test_a_note_is_said_once_however_often_it_is_found(call):
+    result = call("report model data.csv --effect t:y --out r.html")
+    assert result.exit_code == 0, result.stderr
+    lines = [line for line in result.stderr.splitlines() if line]
+    assert len(lines) == len(set(lines))
+    assert sum("not in the graph are ignored" in line for line in lines) == 1

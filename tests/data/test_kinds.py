@@ -363,3 +363,14 @@ def test_rules_shape_what_is_inferred():
     assert describe(frame, rules=KindRules(typical_count=3)).kind.tolist() == ["continuous"]
     read = IncompleteTable.read(frame, ["x"], rules=KindRules(most_ordinal=8))
     assert read.schema.describe().kind.tolist() == ["ordinal"]
+
+
+def test_columns_that_are_rounded_are_named_in_one_line(caplog):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.integers(0, 1000, (50, 60)), columns=[f"x{j}" for j in range(60)])
+    with caplog.at_level("INFO", "misscnf"):
+        IncompleteTable.read(frame, frame.columns)
+    assert [record.getMessage() for record in caplog.records] == [
+        "What is drawn of the columns 'x0', 'x1', 'x2', 'x3', 'x4', 'x5', 'x6', 'x7' and 52 more "
+        "is rounded to fit a dtype of whole numbers."
+    ]
