@@ -44,6 +44,7 @@ bench: setup
 	$(BIN)/python benchmarks/wide.py
 	$(BIN)/python benchmarks/nonlinear_dags.py
 	$(BIN)/python benchmarks/everyday.py
+	$(BIN)/python benchmarks/acic.py
 	$(BIN)/python benchmarks/nhefs.py
 	$(BIN)/python benchmarks/check_speed.py
 	$(BIN)/python benchmarks/check_calibration.py
