@@ -149,7 +149,12 @@ class MissCNFImputer(HoleyMixin, OneToOneFeatureMixin, TransformerMixin, BaseEst
         graph = CausalGraph.read(self.graph)
         nodes = [name for name in graph.nodes if name not in self.constants_]
         edges = [edge for edge in graph.edges if self.constants_.keys().isdisjoint(edge)]
-        return CausalGraph.from_edges(edges, nodes) if nodes else None
+        members = {
+            name: [member for member in of if member not in self.constants_]
+            for name, of in graph.blocks.items()
+        }
+        blocks = {name: of for name, of in members.items() if of}
+        return CausalGraph.from_edges(edges, nodes, blocks) if nodes else None
 
     def _read(self, X: ArrayLike, *, first: bool) -> pd.DataFrame:
         """Returns the table with names, its columns noted or compared as scikit-learn does."""

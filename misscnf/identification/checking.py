@@ -43,6 +43,7 @@ def check(
     effect: tuple[str, str] | None = None,
     *,
     kinds: Kinds = None,
+    blocks: Mapping[str, Sequence[str]] | None = None,
     chance: float | None = None,
     share: float | None = None,
     settings: CheckSettings | Mapping[str, object] | None = None,
@@ -56,6 +57,7 @@ def check(
         graph: The causal graph, in any form that `CausalGraph.read` takes.
         effect: (treatment, outcome), to report only the families that this effect needs.
         kinds: Kinds of columns, as `MissCNF` takes them.
+        blocks: Columns without arrows among them, likewise.
         chance: A family counts as unseen where the chance to see it whole is below this; short for
             the setting "regions.chance", 0.02 by default.
         share: Regions with a smaller share of the rows are left alone; short for "regions.share",
@@ -75,7 +77,7 @@ def check(
         >>> print(check(df, "t -> y").regions["sentence"].iloc[0].partition(" (")[0])
         y with its parent t: never seen together where t is above 1
     """
-    graph = CausalGraph.read(graph)
+    graph = CausalGraph.read(graph, blocks)
     if not isinstance(settings, CheckSettings):
         settings = change(CheckSettings(), settings or {})
     short = {"regions.chance": chance, "regions.share": share}

@@ -103,6 +103,12 @@ def test_fit_takes_kinds_streams_and_any_form_of_graph(call, here):
     assert [row["kind"] for row in found["kinds"]] == ["continuous", "continuous"]
 
 
+def test_fit_says_where_its_time_went_if_asked(call):
+    words = "fit data.csv --graph graph.dot --preset linear --out m --verbose"
+    assert re.search(r"\d\.\d s  linear model", done(call(words)).stderr)
+    assert "linear model" not in done(call(f"{words} --quiet")).stderr
+
+
 def test_a_model_that_is_fitted_again_is_replaced(call, here):
     words = ["fit", "data.csv", "--graph", "t -> y", "--out", "model", "--preset", "linear"]
     done(call(words))

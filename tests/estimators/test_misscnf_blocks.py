@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from misscnf import MissCNF
+from misscnf import MissCNF, MissCNFImputer, check
 from misscnf.errors import InputError
 from misscnf.graph import CausalGraph
 
@@ -107,3 +107,22 @@ def test_columns_of_an_array_and_tiers():
     rows = df.to_numpy()
     model = fitted(rows, "w -> x3; w, x3 -> x4", {"w": ["x0", "x1", "x2"]})
     assert model.score(rows) == pytest.approx(fitted(df).score(df), abs=1e-9)
+
+
+def test_an_imputer_keeps_blocks_without_their_constants():
+    df = holed(table()).assign(k=1.0)
+    graph = CausalGraph.read("{a, b, c, k} -> t; {a, b, c, k}, t -> y")
+    imputer = MissCNFImputer(graph, draws=2).fit(df)
+    assert set(imputer.model_.graph_.blocks["{a, b, c, …}"]) == {"a", "b", "c"}
+    assert imputer.model_.graph_.edges_inside
+
+
+def test_check_takes_blocks_and_tests_nothing_inside():
+    df = table(2000)
+    apart = check(df, "a -> t; b -> t; c -> t; t -> y")
+    assert {(line.node, line.other) for line in apart.contradictions} >= {("b", "a"), ("c", "b")}
+    report = check(df, GRAPH, blocks=BLOCKS)
+    assert not report.contradictions
+    assert report.to_dict()["blocks"] == BLOCKS
+    causes = set(report.consequences["treatment"].dropna())
+    assert causes == {"t"}  # nobody asks what a member does

@@ -197,3 +197,20 @@ def test_the_same_generator_gives_the_same_basis():
     x, y = rows_of("bowl of two")
     found = [basis_of(x, y) for _ in range(8)]
     assert all(torch.equal(found[0].projection, other.projection) for other in found)
+
+
+@pytest.mark.parametrize("form", ["parabola", "waves"])
+def test_a_start_by_few_rows_ends_where_all_rows_lead_from_anywhere(form):
+    """The evidence of the prior is that of a search by all rows, to a tenth of a nat."""
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randn(700, 1, generator=generator, dtype=torch.float64)
+    shape = torch.sin(3.0 * x[:, 0]) if form == "waves" else 0.5 * x[:, 0] ** 2
+    y = shape + 0.3 * torch.randn(700, generator=generator, dtype=torch.float64)
+    tight = Curves(evidence_tolerance=1e-6, evidence_steps=200)
+    evidence = evidence_home._Evidence(x, y, x[:128], torch.ones_like(y), tight)
+    _, best = evidence.maximise(evidence.expected)
+    found = evidence_home.choose_prior(x, y, x[:128], torch.ones_like(y), Curves())
+    parts = [found.amplitude[None], found.length_scale, found.curvature, found.noise[None]]
+    with torch.no_grad():
+        assert float(evidence.log_prob(torch.cat(parts).log())) > best - 0.1
+    assert bool((found.length_scale < 2.0).all()) == (form == "waves")

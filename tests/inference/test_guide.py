@@ -170,7 +170,8 @@ def test_both_modes_have_their_share(ancestors):
     assert (gap.abs() < 6.0 * variance.sqrt() + 1 / 40).all()
     assert abs(float(gap.sum() / variance.sum().sqrt())) < 4.0
     # x leans to the right, and in every row the left mode still matters
-    assert 0.5 < float(exact.min()) < 0.6 and float(exact.max()) < 0.999
+    assert 0.5 < float(exact.min()) < 0.6
+    assert float(exact.max()) < 0.999
 
 
 def test_estimates_of_few_points_are_unbiased_where_noise_is_not_normal():

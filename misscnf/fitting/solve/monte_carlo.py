@@ -28,7 +28,7 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from misscnf.data.rows import ROWS_AT_ONCE, RowSource
 from misscnf.draws import derive_generator
@@ -37,6 +37,7 @@ from misscnf.fitting.completions import Cells, Completions, Families
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.solve.quasi_newton import maximise
 from misscnf.inference.elimination import Plan
+from misscnf.inference.integrals import Effort
 from misscnf.mechanisms import LinearMean, Mechanism, standard_normal_log_prob
 from misscnf.mechanisms.gaussian import SMALLEST_LOG_SCALE
 from misscnf.model import StructuralModel
@@ -176,9 +177,7 @@ def maximise_monte_carlo(
         if near_maximum:
             effort, count = efforts.fine_completions, math.ceil(solving.fine_completions / last)
         count = min(count, most_completions)
-        completions = Completions.draw(model, rows, count, generator, effort)
-        parts = torch.arange(len(rows)).split(ROWS_AT_ONCE)
-        batches = [completions.families(part) for part in parts]
+        batches = _complete(model, rows, count, generator, effort)
         laws = _laws(model, batches)
         try:
             gain = _maximise_completions(model, batches, laws)
@@ -197,6 +196,14 @@ def maximise_monte_carlo(
             break
         before = gain
     return number + 1
+
+
+def _complete(
+    model: StructuralModel, rows: RowSource, count: int, generator: Generator, effort: Effort
+) -> Batches:
+    """Returns the cells of completed rows; what they were gathered from is not kept."""
+    completions = Completions.draw(model, rows, count, generator, effort)
+    return [completions.families(part) for part in torch.arange(len(rows)).split(ROWS_AT_ONCE)]
 
 
 def _moves(mechanism: Mechanism) -> bool:

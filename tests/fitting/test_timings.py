@@ -1,0 +1,52 @@
+"""Where the time of a fit goes, and what is said of it before it starts."""
+
+import itertools
+import logging
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import misscnf.fitting.timings as timings_home
+from misscnf import MissCNF
+from misscnf.data.rows import MemoryRows
+from misscnf.fitting.expectation import expected_duration
+from misscnf.fitting.timings import Timings
+from misscnf.graph import CausalGraph
+
+
+def test_a_stage_that_is_entered_again_adds_up(monkeypatch):
+    clock = itertools.count(0.0, 2.0)
+    monkeypatch.setattr(timings_home.time, "monotonic", lambda: next(clock))
+    timings = Timings()
+    for name in ("one", "two", "one"):
+        with timings.stage(name):
+            pass
+    assert timings == {"one": 4.0, "two": 2.0}
+    with pytest.raises(ValueError, match="stop"), timings.stage("two"):
+        raise ValueError("stop")
+    assert timings["two"] == 4.0
+
+
+def test_a_fit_says_what_it_may_take_and_what_it_took(caplog, tmp_path):
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=300)
+    df = pd.DataFrame({"a": a, "b": a + rng.normal(size=300)}).mask(rng.random((300, 2)) < 0.1)
+    with caplog.at_level(logging.INFO, "misscnf"):
+        model = MissCNF("a -> b", progress=False).fit(df)
+    assert "roughly 2 s if all are lines" in caplog.text
+    assert {"linear model", "testing lines", "testing noise"} <= model.timings_.keys()
+    assert all(seconds >= 0.0 for seconds in model.timings_.values())
+    model.save(tmp_path / "m")
+    assert MissCNF.load(tmp_path / "m").timings_ == model.timings_
+
+
+def test_holes_and_edges_take_time():
+    values = torch.zeros(60_000, 3)
+    some = MemoryRows(values, torch.ones(60_000, 3, dtype=torch.bool))
+    none = MemoryRows(values, torch.zeros(60_000, 3, dtype=torch.bool))
+    one, two = CausalGraph.read("a -> b; c"), CausalGraph.read("a -> b; b -> c; a -> c")
+    assert "5 s if all are lines, 5 s if most" in expected_duration(one, some)
+    assert "5 s if all are lines, 2 min if most" in expected_duration(one, none)
+    assert "11 s if all are lines, 6 min if most" in expected_duration(two, none)
