@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test test-fast lint format bench clean screenshots
+.PHONY: setup demo test test-fast fuzz lint format bench clean screenshots
 
 setup: $(READY)
 
@@ -22,6 +22,10 @@ test: setup
 # Without what is marked slow: no network is fitted.
 test-fast: setup
 	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+# Spoilt inputs, drawn anew: twenty times the 500 that `make test` repeats.
+fuzz: setup
+	FUZZ=20 $(BIN)/python -m pytest -n 2 tests/test_fuzz.py
 
 lint: setup
 	$(BIN)/ruff format --check .

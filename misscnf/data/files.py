@@ -108,10 +108,22 @@ def _read_text(path: Path, separator: str) -> pd.DataFrame:
     return frame.set_axis([name or renamed for name, renamed in pairs], axis=1)
 
 
+def _read_parquet(path: Path) -> pd.DataFrame:
+    frame = pd.read_parquet(path)
+    for name, cells in frame.items():
+        texts = cells.cat.categories if isinstance(cells.dtype, pd.CategoricalDtype) else cells
+        try:
+            if isinstance(texts.dtype, pd.StringDtype):
+                texts.tolist()  # Arrow decodes its bytes when they are asked for, and not before
+        except UnicodeDecodeError as error:
+            raise ValueError(f"the column {name!r} has bytes that are not UTF-8 text.") from error
+    return frame
+
+
 _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
     ".csv": partial(_read_text, separator=","),
     ".tsv": partial(_read_text, separator="\t"),
-    ".parquet": pd.read_parquet,
+    ".parquet": _read_parquet,
 }
 
 

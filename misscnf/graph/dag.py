@@ -393,8 +393,9 @@ def _checked_name(name: object) -> str:
 
 
 def _checked_nodes(nodes: Iterable[str]) -> list[str]:
-    if isinstance(nodes, str):
-        raise InputError(f"nodes must be a list of names, not the string {nodes!r}.")
+    if isinstance(nodes, str | Mapping) or not isinstance(nodes, Iterable):
+        shown = f"the string {nodes!r}" if isinstance(nodes, str) else type(nodes).__name__
+        raise InputError(f"nodes must be a list of names, not {shown}.")
     names = [_checked_name(name) for name in _in_fixed_order(nodes)]
     _refuse_duplicates(names, "among the nodes")
     return names

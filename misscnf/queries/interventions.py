@@ -197,7 +197,9 @@ def beyond_seen(do: Do | None, schema: Schema) -> tuple[str, ...]:
         try:
             held = np.asarray(value, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
-            continue  # no number, and refused where it is assigned
+            held = np.empty(0)
+        if not held.size:  # no number, and refused where it is assigned
+            continue
         low, high = float(held.min()), float(held.max())
         if low < note.smallest or high > note.largest:
             shown = f"{low:g}" if low == high else f"{low:g} to {high:g}"
