@@ -150,4 +150,9 @@ def _inverse(moments: PatternMoments, covariance: np.ndarray) -> np.ndarray:
     """Returns Σ_OO⁻¹ of each pattern, zero elsewhere (P, d, d)."""
     both = moments.observed[:, :, None] & moments.observed[:, None, :]
     ridged = covariance + 1e-9 * np.diag(np.diag(covariance))  # two columns may be one
-    return np.where(both, np.linalg.inv(np.where(both, ridged, np.eye(len(ridged)))), 0.0)
+    ready = np.where(both, ridged, np.eye(len(ridged)))
+    try:
+        inverse = np.linalg.inv(ready)
+    except np.linalg.LinAlgError:  # a variance below what float64 holds
+        inverse = np.linalg.pinv(ready, hermitian=True)
+    return np.where(both, inverse, 0.0)
