@@ -42,9 +42,13 @@ bench: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt pgmpy causallib
 	$(BIN)/python benchmarks/step_cost.py
 	$(BIN)/python benchmarks/chain_scaling.py
+	$(BIN)/python benchmarks/hidden_ancestors.py
 	$(BIN)/python benchmarks/pattern_count.py
 	$(BIN)/python benchmarks/many_rows.py
 	$(BIN)/python benchmarks/wide.py
+	$(BIN)/python benchmarks/nonlinear_dags.py
+	$(BIN)/python benchmarks/everyday.py
+	$(BIN)/python benchmarks/acic.py
 	$(BIN)/python benchmarks/nhefs.py
 	$(BIN)/python benchmarks/check_speed.py
 	$(BIN)/python benchmarks/check_calibration.py

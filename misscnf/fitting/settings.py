@@ -49,7 +49,7 @@ class Solving:
     fine_completions: int = 96
     """The same near the maximum, in all last rounds together: their noise is a hundredth of the
     error of the estimate."""
-    most_cells: int = 8_000_000
+    most_cells: int = 5_000_000
     """Completed cells in a round, which bounds its memory; two completions of a row at least, if
     it hides anything."""
     most_rounds: int = 10
@@ -89,9 +89,9 @@ class Selection:
     only."""
     curve_p_value: float = 0.3
     """How unlikely rows must be under the line of a node for a curve to be tried, or a network
-    where there can be no curve; a false alarm costs time only, a bend that is missed an answer."""
+    where few rows show the family; a false alarm costs time, a bend that is missed an answer."""
     network_p_value: float = 0.05
-    """The same for a network beside a curve that does not win, or against one that does: a network
+    """The same for a network of a family that rows show, also against a curve that has won: it
     spends twenty degrees of freedom or more, so what it could gain shows more clearly."""
     frequencies: tuple[float, ...] = (1.0, 2.0, 4.0)
     """Of the waves by which a line is tested, in a standardised feature."""

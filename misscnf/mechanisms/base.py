@@ -120,6 +120,11 @@ class Mechanism(nn.Module, ABC):
         """How many standard normal numbers make a value."""
         return 1
 
+    @property
+    def invertible(self) -> bool:
+        """Whether one noise makes a value, and `abduct` finds it."""
+        return not self.domain.discrete
+
     @abstractmethod
     def log_prob(self, x: Tensor, parents: Tensor) -> Tensor:
         """Returns log p(x | parents), shape (...)."""

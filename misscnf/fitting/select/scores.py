@@ -27,6 +27,9 @@ from misscnf.model import StructuralModel
 
 __all__ = ["ScoreTests", "blankets", "combined_p_value", "p_value", "residual_of"]
 
+ROUNDING = 1e-12
+"""Of a score's square: what is left of a wave of two values, which is a line."""
+
 CellScores = Callable[[Mechanism, Cells], Tensor]
 """Scores at each cell of a node, (cells, q)."""
 
@@ -85,9 +88,9 @@ def blankets(model: StructuralModel) -> list[set[int]]:
 
 
 def residual_of(asked: Tensor, known: Tensor) -> Tensor:
-    """Returns scores less their regression on others, (N, q)."""
+    """Returns scores less their regression on others, (N, q); zero where that is rounding only."""
     left: Tensor = asked - known @ torch.linalg.lstsq(known, asked, driver="gelsd").solution
-    return left
+    return left * (left.square().sum(0) > ROUNDING * asked.square().sum(0))
 
 
 def p_value(left: Tensor) -> float:
@@ -103,5 +106,8 @@ def combined_p_value(left: Sequence[Tensor]) -> float:
 
     Their p-values are averaged as Cauchy variables: a small one among large ones is not drowned.
     """
-    each = np.clip([p_value(group) for group in left], 1e-15, 0.99)
+    said = [p_value(group) for group in left if bool(group.any())]
+    if not said:
+        return 1.0
+    each = np.clip(said, 1e-15, 0.99)
     return float(0.5 - np.arctan(np.tan(np.pi * (0.5 - each)).mean()) / np.pi)

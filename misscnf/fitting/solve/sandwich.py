@@ -209,7 +209,8 @@ class _ComponentScores:
         start = self.size.cumsum(0) - self.size
         entries = matrix.flatten()
         for size in self.size.unique().tolist():  # those of one size together
-            for some in start[self.size == size].split(max(1, ENTRIES_AT_ONCE // (size * count))):
+            at_once = max(1, ENTRIES_AT_ONCE // (size * max(size, count)))
+            for some in start[self.size == size].split(at_once):
                 place = some[:, None] + torch.arange(size)
                 mine, position = around[place], self.position[place]
                 covariance = mine @ mine.transpose(1, 2) / (count - 1)

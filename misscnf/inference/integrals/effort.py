@@ -83,15 +83,19 @@ class ImportanceRules:
     """Of a mode in the mixture: Laplace's approximation of its mass may be off."""
     starts: int = 4
     """Points from which modes are searched: heavy ones that are far from each other."""
-    flat: float = 4.0
-    """For that, weights are tempered until so many points are effective for each of them."""
-    most_steps: int = 6
+    flat: float = 0.25
+    """For that, weights are tempered until such a share of the points is effective: near the best
+    one, all are alike."""
+    most_steps: int = 10
     """Of a search; a mode that is not quite reached is still a proposal."""
     rise: float = 0.1
     """A search is over where the top of the parabola is not so many nats higher."""
     damping: float = 0.1
     """Of the first step that did not rise, as a share of the curvature; ten times more after
     each further one."""
+    held_width: float = 0.7
+    """Standard deviation of the noise of discrete cells around that of a start: they are held in a
+    search."""
     same_mode: float = 1.0
     """Squared distance, in standard deviations, below which two searches have found one mode."""
     depth: float = 15.0

@@ -38,6 +38,8 @@ __all__ = ["Guide", "GuidedPoints"]
 class GuidedPoints(NamedTuple):
     """What a sweep under a guide returns. K points of each component."""
 
+    noise: Tensor
+    """(C, K, m)"""
     values: Tensor
     """(H, K)"""
     log_evidence: Tensor
@@ -135,12 +137,12 @@ class Guide(NamedTuple):
             sweep: The components.
             part: (C, K) which of the J proposals moves a point; −1 where the scores are its noise.
             scores: (C, K, m) standard normal; zeros make the path of the means.
-            held: (H, K) what discrete cells are held at, instead of drawn.
+            held: (H, K) what cells without an invertible mechanism are held at, instead of drawn.
         """
         c, like, (count, parts, m) = sweep.components, self.centre, self.centre.shape
         points, moves = part.shape[1], part >= 0
         offset = self.constant - (self.feedback @ self.centre[..., None])[..., 0]
-        inside = like.new_zeros(count, m, points)
+        inside, noise = like.new_zeros(count, m, points), torch.zeros_like(scores)
         log_parts = like.new_zeros(count, parts, points)
         log_evidence = like.new_zeros(count, points)
         values = like.new_zeros(len(c.cell_node), points)
@@ -150,13 +152,12 @@ class Guide(NamedTuple):
                 log_evidence.index_add_(0, visit.at, mechanism.log_prob(visit.own, parents))
                 continue
             of, slot = sweep.cells(visit), sweep.slot[visit.at]
-            discrete = sweep.model.discrete[visit.node]
-            if discrete and held is not None:
+            if held is not None and not mechanism.invertible:
                 values[visit.at] = held[visit.at]
                 continue
             mean = offset[of, :, slot, None] + self.feedback[of, :, slot] @ inside[of]
             generate = mechanism.noise_map(parents)
-            if visit.cell is not None and not discrete:
+            if visit.cell is not None and mechanism.invertible:
                 made = generate(self.noise[of, :, slot].T[..., None])
                 moved = made.transpose(0, 1) - self.centre[of, :, slot, None]
                 mean = mean + self.response[of, :, slot, None] * moved
@@ -166,11 +167,11 @@ class Guide(NamedTuple):
             u = torch.where(moves[of], drawn.gather(1, mine)[:, 0], score)
             log_density = -0.5 * ((u[:, None] - mean) / root).square() - root.log()
             log_parts.index_add_(0, of, log_density)
-            value = mechanism.draw(u, parents) if discrete else generate(u)
-            values[visit.at] = value
-            if not discrete:
+            value = generate(u) if mechanism.invertible else mechanism.draw(u, parents)
+            values[visit.at], noise[of, :, slot] = value, u
+            if mechanism.invertible:
                 inside[of, slot] = value
-        return GuidedPoints(values, log_evidence, log_parts.transpose(1, 2))
+        return GuidedPoints(noise, values, log_evidence, log_parts.transpose(1, 2))
 
 
 def _reverse_cholesky(precision: Tensor, own: Tensor) -> Tensor:

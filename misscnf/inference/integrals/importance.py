@@ -64,6 +64,8 @@ def importance_sampling(
 class _Round:
     """The points of a round, weighed."""
 
+    points: Tensor
+    """(C, K, m) their noise"""
     integral: WeightedDraws
     chained: Tensor
     """(C,) whether the component has a state of a chain among its points"""
@@ -121,8 +123,11 @@ class _Sampler:
         """Makes a guide for some components (C,) from the points of a round."""
         rules, integral = self.problem.effort.importance, before.integral.select(keep)
         sweep = self.problem.sweep(integral.components)
+        starts = choose_starts(sweep, integral, rules)
+        values = integral.values.gather(1, starts[integral.components.cell_component])
+        row = torch.arange(len(starts), device=starts.device)[:, None]
+        guide = find_modes(self.problem, sweep, values, before.points[keep][row, starts])
         share = integral.effective_size() / integral.fresh.shape[1]
-        guide = find_modes(self.problem, sweep, choose_starts(sweep, integral, rules))
         return guide.with_prior(share.clamp(rules.prior_share, rules.most_prior))
 
     def _finished(self, good: Tensor, effort: Effort) -> tuple[Tensor, int]:
@@ -137,7 +142,7 @@ class _Sampler:
         points = torch.cat([random_scores(components, problem), state], 1)
         hidden, log_weight = sweep(points[components.cell_component, :, sweep.slot])
         integral = WeightedDraws(components, hidden, log_weight, problem.effort.randomisations)
-        return self._weighed(integral, chained)
+        return self._weighed(points, integral, chained)
 
     def _guided_round(self, components: Components, guide: Guide, problem: Problem) -> _Round:
         sweep, effort = problem.sweep(components), problem.effort
@@ -156,7 +161,7 @@ class _Sampler:
         log_weight = found.log_evidence + log_prior - log_q
         integral = WeightedDraws(components, found.values, log_weight, effort.randomisations)
         control = torch.exp(log_prior - log_q)
-        return self._weighed(replace(integral, control=control), chained)
+        return self._weighed(found.noise, replace(integral, control=control), chained)
 
     def _state(self, sweep: Sweep) -> tuple[Tensor, Tensor]:
         """Returns the noise of the last completions (C, 1 or 0, m), and whether it is known."""
@@ -174,11 +179,11 @@ class _Sampler:
         points[c.cell_component[at], 0, sweep.slot[at]] = noise[at, 0]
         return points, known
 
-    def _weighed(self, integral: WeightedDraws, chained: Tensor) -> _Round:
+    def _weighed(self, points: Tensor, integral: WeightedDraws, chained: Tensor) -> _Round:
         if self.last is None:
-            return _Round(integral, chained)
+            return _Round(points, integral, chained)
         integral.log_weight[~chained, -1] = -torch.inf
-        return _Round(replace(integral, retained=True), chained)
+        return _Round(points, replace(integral, retained=True), chained)
 
 
 def _by_size(components: Components, keep: Tensor, effort: Effort) -> Iterator[Tensor]:

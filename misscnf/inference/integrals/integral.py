@@ -121,9 +121,12 @@ class WeightedDraws:
         def others(sums: Tensor) -> Tensor:
             return sums.sum(1, keepdim=True) - sums
 
-        mean = others(means) / (self.randomisations - 1)
-        covariance = others(((weight - mean[..., None]) * away).sum(2))
-        variance = others(away.square().sum(2)).clamp(min=torch.finfo(means.dtype).tiny)
+        count = weight.shape[2] * (self.randomisations - 1)
+        rest, off = others(weight.sum(2)) / count, others(away.sum(2)) / count
+        covariance = others((weight * away).sum(2)) / count - rest * off
+        variance = others(away.square().sum(2)) / count - off.square()
+        covariance = torch.where(variance > 0, covariance, 0.0)
+        variance = torch.where(variance > 0, variance, 1.0)
         better = means - covariance / variance * away.mean(2)
         return top, torch.where(better.sum(1, keepdim=True) > 0, better, means)
 

@@ -38,7 +38,7 @@ class Linearisation(NamedTuple):
     log_target: Tensor
     """(C, S) F there"""
     centre: Tensor
-    """(C, S, m) the points by components, zero for discrete cells and padding"""
+    """(C, S, m) the points by components, zero for what is held and for padding"""
     noise: Tensor
     """(C, S, m) u there"""
     slopes: Tensor
@@ -59,17 +59,21 @@ class Linearisation(NamedTuple):
         return Linearisation(values, *rest)
 
 
-def linearise(sweep: Sweep, values: Tensor) -> Linearisation:
-    """Linearises the integrand at values (H, S) of the hidden cells."""
+def linearise(sweep: Sweep, values: Tensor, noise: Tensor, width: float) -> Linearisation:
+    """Linearises the integrand at values (H, S) of the hidden cells.
+
+    Values whose mechanism cannot be inverted, such as discrete ones, are held. Their noise
+    (C, S, m) is given, and moves by so much; that of other cells is found.
+    """
     c, points = sweep.components, values.shape[1]
     m = int(c.size.max())
-    sums = _Sums(len(c), points, m, values)
+    sums = _Sums(len(c), points, m, noise.double(), width)
     for visit in sweep.visits:
-        mechanism, discrete = sweep.model.mechanism(visit.node), sweep.model.discrete[visit.node]
+        mechanism = sweep.model.mechanism(visit.node)
         own = values[visit.at] if visit.own is None else visit.own.expand(-1, points)
         parents = visit.parents(values).expand(-1, points, -1)
         slots = sweep.parent_slots(visit)
-        if visit.own is None and not discrete:
+        if visit.own is None and mechanism.invertible:
             family = torch.cat([own[..., None], parents], -1)
             noise, slope = _slopes(_noise_of(mechanism), family)
             own_slot = sweep.slot[visit.at]
@@ -80,7 +84,7 @@ def linearise(sweep: Sweep, values: Tensor) -> Linearisation:
             log_prob = mechanism.log_prob(own, parents)
             sums.log_target.index_add_(0, component, log_prob.double())
             continue
-        evidence = _discrete_evidence if discrete else _evidence
+        evidence = _evidence if mechanism.invertible else _opaque_evidence
         log_prob, gradient, precision = evidence(mechanism, own, parents)
         sums.add_evidence(component, slots, log_prob, gradient, precision)
     return sums.result(values)
@@ -89,13 +93,12 @@ def linearise(sweep: Sweep, values: Tensor) -> Linearisation:
 class _Sums:
     """What linearised factors add up to; the last place on each axis takes what is observed."""
 
-    def __init__(self, count: int, points: int, m: int, like: Tensor) -> None:
+    def __init__(self, count: int, points: int, m: int, noise: Tensor, width: float) -> None:
         def zeros(*shape: int) -> Tensor:
-            return torch.zeros(count, points, *shape, dtype=torch.float64, device=like.device)
+            return noise.new_zeros(count, points, *shape)
 
-        self.size = m
-        self.log_target = zeros()
-        self.centre, self.noise, self.gradient = zeros(m), zeros(m), zeros(m + 1)
+        self.size, self.noise, self.width = m, noise[..., :m].clone(), width
+        self.log_target, self.centre, self.gradient = zeros(), zeros(m), zeros(m + 1)
         self.slopes, self.precision = zeros(m, m + 1), zeros(m + 1, m + 1)
 
     def add_cells(
@@ -133,10 +136,10 @@ class _Sums:
     def result(self, values: Tensor) -> Linearisation:
         m = self.size
         slopes, precision = self.slopes[..., :m], self.precision[..., :m, :m]
-        # Discrete cells and padding keep their own unit noise.
+        # Cells that are held, and padding, have noise of their own.
         alone = (slopes.diagonal(dim1=-2, dim2=-1) == 0).double()
         found = (slopes + torch.diag_embed(alone), self.gradient[..., :m])
-        precision = precision + torch.diag_embed(alone)
+        precision = precision + torch.diag_embed(alone / self.width**2)
         return Linearisation(values, self.log_target, self.centre, self.noise, *found, precision)
 
 
@@ -155,10 +158,10 @@ def _evidence(mechanism: Mechanism, own: Tensor, parents: Tensor) -> tuple[Tenso
     return log_prob, gradient, slope[..., :, None] * slope[..., None, :]
 
 
-def _discrete_evidence(
+def _opaque_evidence(
     mechanism: Mechanism, own: Tensor, parents: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns the same of a discrete value: the positive part of minus the Hessian."""
+    """Returns the same without noise: the precision is the positive part of minus the Hessian."""
     with torch.enable_grad():
         x = parents.detach().requires_grad_()
         log_prob = mechanism.log_prob(own, x)

@@ -22,7 +22,7 @@ __all__ = ["choose_starts", "find_modes"]
 
 
 def choose_starts(sweep: Sweep, found: WeightedDraws, rules: ImportanceRules) -> Tensor:
-    """Chooses points of large weight that are far from each other; returns their values, (H, S).
+    """Chooses points of large weight that are far from each other, (C, S).
 
     The heaviest comes first, then always the one with the largest tempered weight times squared
     distance to the nearest so far. Distances are between what the evidence reads, in standard
@@ -31,7 +31,7 @@ def choose_starts(sweep: Sweep, found: WeightedDraws, rules: ImportanceRules) ->
     c, values = found.components, found.values[:, : found.fresh.shape[1]]
     scores = (values - values.mean(1, keepdim=True)) / values.std(1, keepdim=True).clamp(min=1e-9)
     read = sweep.read_by_evidence()
-    weight = torch.softmax(_tempered(found.fresh, rules.flat * rules.starts), -1)
+    weight = torch.softmax(_tempered(found.fresh, rules.flat), -1)
     chosen = [weight.argmax(1)]
     nearest = torch.full_like(weight, torch.inf)
     for _ in range(1, rules.starts):
@@ -41,15 +41,15 @@ def choose_starts(sweep: Sweep, found: WeightedDraws, rules: ImportanceRules) ->
         )
         nearest = torch.minimum(nearest, square)
         chosen.append((weight * nearest).argmax(1))
-    return values.gather(1, torch.stack(chosen, 1)[c.cell_component])
+    return torch.stack(chosen, 1)
 
 
-def _tempered(log_weight: Tensor, least: float) -> Tensor:
+def _tempered(log_weight: Tensor, share: float) -> Tensor:
     """Raises weights to a power β ≤ 1, found by bisection, that leaves enough effective points."""
     top = log_weight.amax(-1, keepdim=True)
     # Where no point has any weight, all are alike.
     log_weight = torch.where(top.isfinite(), log_weight - top, 0.0)
-    least = min(least, 0.5 * log_weight.shape[-1])
+    least = share * log_weight.shape[-1]
     low, high = torch.zeros_like(top), torch.ones_like(top)
     low = torch.where((effective_size(log_weight) >= least)[:, None], 1.0, low)
     for _ in range(10):
@@ -59,18 +59,19 @@ def _tempered(log_weight: Tensor, least: float) -> Tensor:
     return torch.where(log_weight.isfinite(), low * log_weight, -torch.inf)
 
 
-def find_modes(problem: Problem, sweep: Sweep, starts: Tensor) -> Guide:
-    """Searches for modes from values (H, S) of the hidden cells; returns the guide of those found.
+def find_modes(problem: Problem, sweep: Sweep, starts: Tensor, noise: Tensor) -> Guide:
+    """Searches for modes from values (H, S) of the hidden cells and their noise (C, S, m).
 
-    A part that is not a mode of its own has no share.
+    Returns the guide of those found; a part that is not a mode of its own has no share.
     """
     rules = problem.effort.importance
-    at = linearise(sweep, starts)
+    at = linearise(sweep, starts, noise, rules.held_width)
     damping = torch.zeros_like(at.log_target)
     for _ in range(rules.most_steps):
         if (Guide.of(at).rise <= rules.rise).all():
             break
-        there = linearise(sweep, _step(sweep, at, damping, problem.values))
+        step = _step(sweep, at, damping, problem.values)
+        there = linearise(sweep, step, noise, rules.held_width)
         better = there.log_target > at.log_target
         at = there.where(better, at, sweep.components)
         damping = torch.where(better, 0.1 * damping, (10.0 * damping).clamp(min=rules.damping))

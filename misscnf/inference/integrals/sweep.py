@@ -117,13 +117,14 @@ class Sweep:
         return self.components.cell_component[visit.at]
 
     def parent_slots(self, visit: Visit) -> Tensor:
-        """Returns the slots of hidden continuous parents, (n, p); −1 for others."""
+        """Returns the slots of hidden parents with invertible mechanisms, (n, p); else −1."""
         if visit.cell is None:
             return torch.full_like(visit.seen, -1, dtype=torch.int64)
         parents = self.model.graph.parents[visit.node]
-        discrete = torch.tensor([self.model.discrete[j] for j in parents]).to(visit.cell.device)
+        found = [self.model.mechanism(j).invertible for j in parents]
+        invertible = torch.tensor(found, device=visit.cell.device)
         slots = self.slot[visit.cell.clamp(min=0)]
-        return torch.where((visit.cell < 0) | discrete, -1, slots)
+        return torch.where((visit.cell >= 0) & invertible, slots, -1)
 
     def read_by_evidence(self) -> Tensor:
         """Says which hidden cells are parents of an observed node, (H,)."""
