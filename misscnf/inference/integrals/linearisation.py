@@ -60,17 +60,19 @@ class Linearisation(NamedTuple):
 
     def of_some(self, keep: Tensor, components: Components, size: int) -> Linearisation:
         """Returns that of some components (C,), padded to a smaller size."""
-        parts = [part[keep] for part in self[1:]]
-        cut = [part[(..., *(slice(size),) * (part.dim() - 2))] for part in parts]
-        return Linearisation(self.values[keep[components.cell_component]], *cut)
+        log_target, *rest = (part[keep] for part in self[1:])
+        cut = [x[..., :size] if x.dim() == 3 else x[..., :size, :size] for x in rest]
+        return Linearisation(self.values[keep[components.cell_component]], log_target, *cut)
 
     def replaced(self, keep: Tensor, components: Components, by: Linearisation) -> Linearisation:
         """Returns it with what `of_some` took out replaced."""
         found = Linearisation(*(part.clone() for part in self))
         found.values[keep[components.cell_component]] = by.values
+        size = by.centre.shape[-1]
         for mine, its in zip(found[1:], by[1:], strict=True):
             some = mine[keep]
-            some[(..., *(slice(size) for size in its.shape[2:]))] = its
+            inner = some if its.dim() == 2 else some[..., :size]
+            (inner if its.dim() < 4 else inner[..., :size, :]).copy_(its)
             mine[keep] = some
         return found
 
