@@ -4,7 +4,7 @@ r"""How long a fit with `auto` may take, said before it starts. A rough guess, f
 
 the first where every mean turns out to be a line, the second where most of them are curves, whose
 integrals over what is lost have no closed form. Networks may take longer still. Measured on one
-core of 2020 or so; another machine, or a busy one, differs by a factor.
+core of a shared server; another machine, or a busy one, differs by a factor.
 """
 
 from __future__ import annotations
