@@ -101,6 +101,10 @@ class Selection:
     """Waves of all features at once, beside those of each."""
     farthest: float = 3.0
     """Standard deviations of a parent: farther out, it moves what is tested no more."""
+    rows_a_feature: int = 100
+    """Rows that show a node of a wide family (`curves.most_features`), for each of its features:
+    with fewer, a network has more directions to learn than rows to learn them from, and none is
+    tried."""
     fewest_held_out: int = 20
     """With fewer held-out rows nobody can tell when a network has been trained enough: lines and
     curves are all there is."""
@@ -243,6 +247,18 @@ class Curves:
     fewer than 2,000."""
     lead: float = 0.25
     """Length scales by which a curve still turns when rows come to an end."""
+    most_features: int = 12
+    """Features of a smooth curve: a family with more of them is wide, and its curve is a sum of
+    interactions of few of them."""
+    most_terms: int = 60
+    """Terms of such a curve, features themselves among them."""
+    knots: int = 9
+    """Quantiles of a feature at which a term may bend."""
+    term_rows: int = 20
+    """Rows in which a term is not zero, at least."""
+    least_new: float = 1e-3
+    """Of the squares of a term, what the terms before it do not say; with less it is one of
+    them."""
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,10 @@ class Given:
         """The settings of choices."""
         return self.settings.selection
 
+    def wide(self, features: int) -> bool:
+        """Whether a family has more features than a smooth curve may have."""
+        return features > self.settings.curves.most_features
+
     def generator(self, purpose: str, *numbers: int) -> Generator:
         """Returns where the randomness of a purpose comes from."""
         return derive_generator(self.seed, purpose, *numbers)
