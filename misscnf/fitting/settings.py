@@ -102,9 +102,9 @@ class Selection:
     farthest: float = 3.0
     """Standard deviations of a parent: farther out, it moves what is tested no more."""
     rows_a_feature: int = 100
-    """Rows that show a node of a wide family (`curves.most_features`), for each of its features:
-    with fewer, a network has more directions to learn than rows to learn them from, and none is
-    tried."""
+    """Rows for each feature of a wide family (`curves.most_features`): with fewer, a network has
+    more directions to learn than rows to learn them from, and neither networks nor richer noise
+    are tried."""
     fewest_held_out: int = 20
     """With fewer held-out rows nobody can tell when a network has been trained enough: lines and
     curves are all there is."""
@@ -138,9 +138,10 @@ class Selection:
     scale_hidden: tuple[int, ...] = (32, 32)
     """Hidden widths of networks of the scale."""
     whole_members: bool = False
-    """Whether members of a block of columns may be more than a line although every row shows them
-    and what they depend on. No average over rows leans on their law, only samples and densities
-    of the block itself."""
+    """Whether members of a block of columns may be all that other nodes may be. If not, those that
+    every row shows with what they depend on stay lines, since no average over rows leans on their
+    law, only samples and densities of the block itself; the others, whose law completes rows, may
+    become curves."""
     arrow_penalty: float = 1.0
     """What an arrow inside a block of columns has to gain, in units of Schwarz's criterion; zero
     keeps every arrow."""

@@ -78,16 +78,6 @@ class Family:
     def node(self) -> int:
         return len(self.structure.graph) - 1
 
-    def is_crowded(self, given: Given) -> bool:
-        """Whether it is wide, and rows that show the node are too few for a network."""
-        enough = given.selection.rows_a_feature * self.features
-        return given.wide(self.features) and self.shown < enough
-
-    @property
-    def features(self) -> int:
-        """The features of all parents."""
-        return sum(domain.features for domain in self.structure.domains[:-1])
-
     def speaks(self, settings: Selection) -> bool:
         """Whether these rows know the node: they are enough, and not few of those that show it."""
         fewest = max(settings.fewest_complete, settings.least_share * self.shown)
@@ -99,12 +89,13 @@ class Family:
         return self.rows[:, :-1], self.rows[:, -1]
 
     def basis(
-        self, x: Tensor, given: Given, node: int, scale: Tensor | None = None
+        self, x: Tensor, given: Given, block: int, scale: Tensor | None = None
     ) -> CurveBasis | None:
         """Returns what a curve of the node in features x should rest on, if it should be one."""
-        if given.wide(self.features):
+        if given.wide(block):
             return find_terms(x, self.rows[:, -1], self.table, given.settings.curves)
-        about = (self.table, self.shown, given.generator("centres", node), given.settings.curves)
+        generator = given.generator("centres", given.structure.blocks[block][0])
+        about = (self.table, self.shown, generator, given.settings.curves)
         return find_basis(x, self.rows[:, -1], *about, scale)
 
     def completions(self) -> Completions:
@@ -142,9 +133,7 @@ class CurveTrial:
             given: Structure, rows, settings and seed.
             block: The block.
         """
-        basis = family.basis(
-            line.features(family.pair[0]), given, given.structure.blocks[block][0]
-        )
+        basis = family.basis(line.features(family.pair[0]), given, block)
         if basis is None:
             return None
         return CurveTrial(family, basis, _curve_elpd(family, basis, given), given)
@@ -186,13 +175,13 @@ def reselect_curve(mechanism: Mechanism, given: Given, block: int) -> Mechanism:
     """
     mean, structure = mechanism.linear_mean(), given.structure
     assert mean is not None
-    family = Family.of(structure, given.rows, block)
-    if given.wide(family.features):
+    if given.wide(block):
         return mechanism  # hardly a row shows it whole
+    family = Family.of(structure, given.rows, block)
     x, y = family.pair
-    log_scale, first = mean.log_scale(x), structure.blocks[block][0]
+    log_scale = mean.log_scale(x)
     scale = torch.exp(log_scale - log_scale.mean())
-    basis = family.basis(mechanism.features(x), given, first, scale)
+    basis = family.basis(mechanism.features(x), given, block, scale)
     if basis is None:
         return mechanism
     return mechanism.with_mean_of(fit_curve(basis, structure.parents_of(block), x, y, scale**-2.0))

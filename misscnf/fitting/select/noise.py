@@ -102,7 +102,7 @@ def choose_noise(model: StructuralModel, given: Given) -> dict[int, Form]:
     odd = [
         block
         for block, p in p_values.items()
-        if p < selection.noise_p_value and given.structure.may_grow(block)
+        if p < selection.noise_p_value and given.may_train(block)
     ]
     if not odd:
         return {}
