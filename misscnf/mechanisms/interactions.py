@@ -1,9 +1,11 @@
 r"""Interactions: what a line in many features leaves over, as a sum of products of few of them.
 
-    c(x) = Σ_j w_j f_j(x),  f(x) = t(x) P − (1, x) T,  t_k(x) = Π_d max(s_kd (x_kd − κ_kd), φ_kd)
+    c(x) = Σ_j w_j f_j(x),  f(x) = t(x) P − (1, x) T,  t_k(x) = Π_d [s_kd (x_kd − κ_kd)] within
+                                                                 φ_kd and ψ_kd
 
-A factor is a feature itself (s = 1, φ = −∞), one side of a knot κ of it (s = ±1, φ = 0), or one
-(s = 0, φ = 1). Beyond the values that rows have shown, no term changes: the line goes on alone.
+A factor is a feature itself (s = 1), one side of a knot κ of it (s = ±1, φ = 0), or one (s = 0,
+φ = ψ = 1). Its floor φ and its ceiling ψ are where the rows come to an end: beyond, no term
+changes, and the line goes on alone.
 Terms, P, T and the precision of the weights are chosen before training (`fitting.smooth`) and
 stay; only w is trained, under its prior.
 """
@@ -32,19 +34,22 @@ class Factors(NamedTuple):
     """s"""
     floor: Tensor
     """φ"""
+    ceiling: Tensor
+    """ψ"""
 
     @staticmethod
     def ones(terms: int, like: Tensor) -> Factors:
         """Returns terms that are one everywhere."""
         zero = like.new_zeros(terms, FACTORS)
         column = torch.zeros(terms, FACTORS, dtype=torch.int64, device=like.device)
-        return Factors(column, zero, zero.clone(), torch.ones_like(zero))
+        one = torch.ones_like(zero)
+        return Factors(column, zero, zero.clone(), one, one.clone())
 
     def terms(self, features: Tensor) -> Tensor:
         """Returns t(x) at features (..., f), (..., T)."""
         found = None
-        for column, knot, side, floor in zip(*(part.unbind(1) for part in self), strict=True):
-            factor = torch.maximum(side * (features[..., column] - knot), floor)
+        for column, knot, side, *bounds in zip(*(part.unbind(1) for part in self), strict=True):
+            factor = (side * (features[..., column] - knot)).clamp(*bounds)
             found = factor if found is None else found * factor
         assert found is not None
         return found
@@ -64,10 +69,10 @@ class Interactions(nn.Module):
     knot: Tensor
     side: Tensor
     floor: Tensor
+    ceiling: Tensor
     projection: Tensor
     tilt: Tensor
     prior_precision: Tensor
-    edges: Tensor
 
     def __init__(self, features: int, outputs: int, terms: int, basis_functions: int) -> None:
         super().__init__()
@@ -77,8 +82,6 @@ class Interactions(nn.Module):
         self.register_buffer("projection", torch.zeros(terms, basis_functions))  # P
         self.register_buffer("tilt", torch.zeros(1 + features, basis_functions))  # T
         self.register_buffer("prior_precision", torch.ones(basis_functions))
-        edges = torch.tensor([[-torch.inf], [torch.inf]]).expand(2, features)
-        self.register_buffer("edges", edges.clone())
 
     @property
     def size(self) -> tuple[int, int]:
@@ -87,8 +90,8 @@ class Interactions(nn.Module):
 
     def raw_basis(self, features: Tensor) -> Tensor:
         """Returns t(x), (..., T)."""
-        inside = features.clamp(self.edges[0], self.edges[1])
-        return Factors(self.column, self.knot, self.side, self.floor).terms(inside)
+        factors = Factors(self.column, self.knot, self.side, self.floor, self.ceiling)
+        return factors.terms(features)
 
     def basis_functions(self, features: Tensor) -> Tensor:
         """Returns f(x), (..., basis functions)."""

@@ -106,11 +106,10 @@ def test_weights_are_the_ridge_regression_of_the_evidence():
 def test_factors_are_features_hinges_and_ones():
     x = torch.tensor([[-1.0, 2.0], [3.0, 4.0]])
     factors = Factors.ones(3, x)
-    for part, of_first, of_second in zip(
-        factors, (0, 1.0, 1.0, 0.0), (1, 0.0, 1.0, -math.inf), strict=True
-    ):
-        part[0, 0], part[1, 1], part[2, 0], part[2, 2] = of_first, of_second, of_first, of_second
-    expected = torch.tensor([[0.0, 2.0, 0.0], [2.0, 4.0, 8.0]])
+    hinge, feature = (0, 1.0, 1.0, 0.0, 1.5), (1, 0.0, 1.0, -9.0, 9.0)
+    for part, of_hinge, of_feature in zip(factors, hinge, feature, strict=True):
+        part[0, 0], part[1, 1], part[2, 0], part[2, 2] = of_hinge, of_feature, of_hinge, of_feature
+    expected = torch.tensor([[0.0, 2.0, 0.0], [1.5, 4.0, 6.0]])
     torch.testing.assert_close(factors.terms(x), expected)
 
 

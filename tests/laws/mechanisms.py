@@ -26,13 +26,12 @@ def interacting(mechanism):
     generator = torch.Generator().manual_seed(6)
     for curve in (part for part in mechanism.modules() if isinstance(part, Interactions)):
         last = curve.tilt.shape[0] - 2
-        for place, side, floor in [(0, 1.0, -torch.inf), (1, 1.0, 0.0), (2, -1.0, 0.0)]:
-            curve.side[place, 0], curve.floor[place, 0] = side, floor
+        for place, side, floor in [(0, 1.0, -1.0), (1, 1.0, 0.0), (2, -1.0, 0.0)]:
+            curve.side[place, 0], curve.floor[place, 0], curve.ceiling[place, 0] = side, floor, 1.5
             curve.knot[place, 0] = 0.3
-        curve.column[2, 1], curve.side[2, 1], curve.floor[2, 1] = last, 1.0, -torch.inf
+        curve.column[2, 1], curve.side[2, 1], curve.floor[2, 1] = last, 1.0, -1.0
         for buffer in (curve.projection, curve.tilt):
             buffer.copy_(torch.randn(buffer.shape, generator=generator))
-        curve.edges.copy_(torch.tensor([[-1.0], [1.5]]).expand_as(curve.edges))
     return mechanism
 
 

@@ -42,8 +42,6 @@ class Terms:
     """(T, r)"""
     tilt: Tensor
     """(1 + f, r)"""
-    edges: Tensor
-    """(2, f) beyond which no term changes"""
     prior_precision: Tensor
     """(r,) precision of the prior of each weight"""
     noise: float
@@ -59,7 +57,7 @@ class Terms:
         """Returns a mechanism with these interactions, all weights zero."""
         found = Gaussian(parents, mean_curve=self.size).double()
         given = self.factors._asdict()
-        for name in ("projection", "tilt", "edges", "prior_precision"):
+        for name in ("projection", "tilt", "prior_precision"):
             given[name] = getattr(self, name)
         assert found.mean.curve is not None
         for name, value in given.items():
@@ -80,7 +78,6 @@ def find_terms(x: Tensor, y: Tensor, rows: int, settings: Curves) -> Terms | Non
     factors = _search(x, y, settings)
     if not len(factors.column):
         return None
-    edges = torch.stack(torch.aminmax(x, dim=0))
     raw_basis, line = factors.terms(x), line_of(x)
     root = torch.linalg.cholesky(line.T @ line + JITTER * len(x) * torch.eye(line.shape[1]).to(x))
     tilt = torch.cholesky_solve(line.T @ raw_basis, root)
@@ -93,7 +90,7 @@ def find_terms(x: Tensor, y: Tensor, rows: int, settings: Curves) -> Terms | Non
     # in units of its posterior error, as those of `basis`: the likelihood is as steep in each
     scale = ((1.0 + strength.clamp(min=0.0) * (spread / noise) ** 2) / rows).sqrt()
     projection = turn / unit[:, None] * spread / scale
-    return Terms(factors, projection, tilt @ projection, edges, scale**-2.0, noise)
+    return Terms(factors, projection, tilt @ projection, scale**-2.0, noise)
 
 
 def _evidence(strength: Tensor, pull: Tensor, y: Tensor, line: int) -> tuple[float, float]:
@@ -123,23 +120,26 @@ class _Library:
     """
 
     def __init__(self, x: Tensor, settings: Curves) -> None:
-        found = list[tuple[int, float, float, float]]()
+        found, straight = list[tuple[int, float, float, float, float]](), list[bool]()
         for j, feature in enumerate(x.unbind(1)):
-            knots = _knots(feature, settings.knots)
-            if len(feature.unique()) > 2:
-                found.append((j, 0.0, 1.0, -math.inf))
-            found += [(j, knot, side, 0.0) for knot in knots for side in (1.0, -1.0)]
+            values = feature.unique()
+            low, high = float(values[0]), float(values[-1])
+            if len(values) > 2:
+                found.append((j, 0.0, 1.0, low, high))
+                straight.append(True)
+            for knot in _knots(feature, values, settings.knots):
+                found.append((j, knot, 1.0, 0.0, high - knot))
+                found.append((j, knot, -1.0, 0.0, knot - low))
+                straight += [len(values) <= 2] * 2
         column, *numbers = zip(*found, strict=True)
-        knot, side, floor = (torch.tensor(of).to(x)[:, None] for of in numbers)
-        factors = Factors(torch.tensor(column)[:, None], knot, side, floor)
-        values = factors.terms(x)
-        enough = values.ne(0.0).sum(0) >= settings.term_rows
+        others = (torch.tensor(of, dtype=x.dtype)[:, None] for of in numbers)
+        factors = Factors(torch.tensor(column)[:, None], *others)
+        shown = factors.terms(x)
+        enough = shown.ne(0.0).sum(0) >= settings.term_rows
         self.factors = Factors(*(part[enough] for part in factors))
-        self.values = values[:, enough]
-        """(n, q)"""
-        self.column = self.factors.column[:, 0]
-        two = torch.tensor([len(feature.unique()) <= 2 for feature in x.unbind(1)])
-        self.straight = self.factors.floor[:, 0].isinf() | two[self.column]
+        self.values, self.column = shown[:, enough], self.factors.column[:, 0]
+        """(n, q), and the feature of each factor"""
+        self.straight = torch.tensor(straight)[enough]
         """(q,) whether a factor alone is on the line"""
 
     def of(self, terms: Sequence[tuple[int, ...]]) -> Factors:
@@ -152,9 +152,8 @@ class _Library:
         return empty
 
 
-def _knots(feature: Tensor, most: int) -> list[float]:
+def _knots(feature: Tensor, values: Tensor, most: int) -> list[float]:
     """Returns where terms may bend: both of two values, the inner ones of few, or quantiles."""
-    values = feature.unique()
     if len(values) <= 2:
         return values.tolist()
     if len(values) <= most + 2:
