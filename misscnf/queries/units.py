@@ -112,6 +112,7 @@ class RowPopulation:
         """Returns the same with fewer completions."""
         return RowPopulation(self.completed[:draws], self.fit, self.plan, self.seed)
 
+    @torch.no_grad()
     def units(
         self, model: StructuralModel, nodes: Collection[int], weights: Tensor | None = None
     ) -> Units:
