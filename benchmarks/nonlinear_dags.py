@@ -175,7 +175,7 @@ def bars_of(found: dict[int, dict[str, Any]]) -> dict[str, bool]:
             bars[f"{nodes} nodes, complete, in {limit:.0f} s"] = its["seconds complete"] <= limit
         beyond, judged = its["beyond four errors"]
         most = stats.binom.isf(1e-3, judged, FOUR_ERRORS) if judged else 0
-        bars[f"stated errors at {nodes} nodes"] = beyond <= most
+        bars[f"stated errors at {nodes} nodes"] = bool(beyond <= most)
         for name, other in its.get("rivals", {}).items():
             if isinstance(other, float):
                 bars[f"above {name} at {nodes} nodes"] = its["short of truth"] > other

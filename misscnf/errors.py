@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["InputError", "FitError", "ModelFileError", "naming"]
+__all__ = ["InputError", "FitError", "ModelFileError", "naming", "solvable"]
 
 
 class InputError(ValueError):
@@ -40,3 +40,18 @@ def naming(what: str) -> Iterator[None]:
         if error.about is not None:
             raise
         raise InputError(f"{what}: {error}", about=what) from error
+
+
+@contextmanager
+def solvable() -> Iterator[None]:
+    """Says in words that a system of equations cannot be solved, as torch and numpy do not."""
+    try:
+        yield
+    except (ValueError, RuntimeError) as error:
+        if not type(error).__name__.endswith("LinAlgError"):
+            raise
+        raise FitError(
+            "the equations of the fit have no solution: look for columns that others determine, "
+            "such as copies and sums, and for columns that too few rows show together; take them "
+            "out of the graph."
+        ) from error

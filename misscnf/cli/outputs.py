@@ -76,7 +76,7 @@ def check_table_target(out: str, *, json: bool) -> None:
 def check_target(out: str, option: str = "--out", *, folder: bool = False) -> None:
     """Refuses a place that cannot be written to."""
     path = Path(out)
-    if "\0" in out or not path.resolve().name:
+    if not out or "\0" in out or not path.resolve().name:
         raise InputError(f"{option}: {out[:80]!r} is no name that can be written to; give one.")
     if not path.parent.is_dir():
         raise InputError(f"{option}: there is no folder {str(path.parent)!r}; make it first.")

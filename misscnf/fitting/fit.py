@@ -22,7 +22,7 @@ import torch
 
 from misscnf.data.rows import JoinedRows, RowSource
 from misscnf.draws import derive_generator
-from misscnf.errors import InputError
+from misscnf.errors import InputError, solvable
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.expectation import expected_duration
 from misscnf.fitting.select.curves import reselect_curve
@@ -229,6 +229,7 @@ class _Task:
             self.watch(EpochRecord(epoch=done, stage="maximising"), rounds)
 
 
+@solvable()
 @one_thread()
 def fit_model(
     structure: Structure,

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from misscnf.data.rows import RowSource
 from misscnf.draws import derive_generator
+from misscnf.errors import solvable
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.solve.generalised_linear import fit_linear
@@ -34,6 +35,7 @@ def bootstrap_weights(count: int, rows: int, seed: int) -> Tensor:
     return weights / weights.mean(1, keepdim=True)
 
 
+@solvable()
 @one_thread()
 def replicate_fit(
     model: StructuralModel,

@@ -49,6 +49,10 @@ class Solving:
     fine_completions: int = 96
     """The same near the maximum, in all last rounds together: their noise is a hundredth of the
     error of the estimate."""
+    fine_rows: int = 20_000
+    """Rows that the effort of that round is meant for. The bias of few draws is alike in all rows,
+    while the sampling error falls with the square root of their number: for a quarter of the rows
+    half the draws are as good."""
     most_cells: int = 5_000_000
     """Completed cells in a round, which bounds its memory; two completions of a row at least, if
     it hides anything."""

@@ -76,7 +76,7 @@ class PatternMoments:
 
 
 def little_test(values: np.ndarray, rules: LittleRules | None = None) -> LittleTest | None:
-    """Tests whether values (N, d), of a scale near one, are lost completely at random.
+    """Tests whether values (N, d) are lost completely at random.
 
     It is None where it says nothing: one pattern, or too few rows.
     """
@@ -90,8 +90,11 @@ def little_test(values: np.ndarray, rules: LittleRules | None = None) -> LittleT
     kept = patterns.of_row < most  # a choice by the holes alone, which MCAR allows
     values, observed, of_row = values[kept], patterns.observed[:most], patterns.of_row[kept]
     frame = pd.DataFrame(values)
-    seen = (frame.max() > frame.min()).to_numpy()
-    values, observed = values[:, seen], observed[:, seen]
+    span = (frame.max() - frame.min()).to_numpy()
+    seen = span > 0.0
+    # A span whose square float64 does not hold is made one; the test does not depend on scales.
+    span = np.where(np.abs(np.log10(span, where=seen, out=np.zeros_like(span))) < 100, 1.0, span)
+    values, observed = values[:, seen] / span[seen], observed[:, seen]
     degrees = int(observed.sum()) - observed.shape[1]
     enough = rules.rows_a_column * observed.shape[1] + 10
     if len(observed) < 2 or degrees < 1 or len(values) < enough:

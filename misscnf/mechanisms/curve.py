@@ -85,16 +85,20 @@ class Curve(nn.Module):
 
 def radial_basis(x: Tensor, inside: Tensor, centres: Tensor) -> Tensor:
     """Returns exp(−½ |x − z|²) for centres z (M, f), linear beyond `inside`, (..., M)."""
+    beyond = x - inside
+    if x.dtype == torch.float64:  # few passes over (..., M), which is what a curve costs
+        along = inside @ centres.T
+        squares = inside.square().sum(-1, keepdim=True) + centres.square().sum(-1) - 2.0 * along
+        slope = (1.0 - (beyond * inside).sum(-1, keepdim=True)) + beyond @ centres.T
+        return torch.exp(-0.5 * squares.clamp(min=0.0)) * slope
     # Differences before squares, which in single precision would drown a far value's nearness;
     # feature by feature, since sums along a short last axis are slow.
-    beyond = x - inside
-    squares: Tensor | float = 0.0
-    slope: Tensor | float = 1.0
+    squares, slope = torch.zeros_like(x[..., :1]), torch.ones_like(x[..., :1])
     for j in range(x.shape[-1]):
         away = inside[..., j, None] - centres[:, j]
         squares = squares + away.square()
         slope = slope - beyond[..., j, None] * away
-    return torch.exp(-0.5 * torch.as_tensor(squares)) * slope
+    return torch.exp(-0.5 * squares) * slope
 
 
 def extended_products(x: Tensor, inside: Tensor) -> Tensor:

@@ -31,11 +31,6 @@ from misscnf.model.structural import StructuralModel
 
 __all__ = ["World", "worlds"]
 
-NOISE_WITHIN = 9.0
-"""Beyond it a normal number has less than 1e-18 of its mass."""
-BISECTIONS = 56
-"""They leave an interval of the size of rounding."""
-
 
 @dataclass(frozen=True)
 class World:
@@ -269,17 +264,8 @@ class _Acting(_Written):
     def abduct(
         self, x: Tensor, parents: Tensor, generator: torch.Generator | None = None
     ) -> Tensor:
-        """Returns the number that a draw comes from, by bisection: a law has quantiles only."""
-        if not isinstance(self.policy, Chance):
-            raise InputError("a value that is held, or that follows a rule, has no noise.")
-        low = torch.full_like(x, -NOISE_WITHIN, requires_grad=False)
-        high = -low
-        with torch.no_grad():
-            for _ in range(BISECTIONS):
-                middle = 0.5 * (low + high)
-                below = self.generate(middle, parents) < x
-                low, high = torch.where(below, middle, low), torch.where(below, high, middle)
-        return 0.5 * (low + high)
+        """Refuses: counterfactuals abduct the noise of the world without policies."""
+        raise InputError("a policy has no noise to abduct.")
 
     def support(self, parents: Tensor, tail: float) -> Tensor:
         """Returns how many values hold all the mass of a draw of counts."""

@@ -107,8 +107,9 @@ def _build(content: Mapping[str, Any], tensors: dict[str, Tensor]) -> Structural
     shapes = {name: tensor.shape for name, tensor in sketch.state_dict().items()}
     if shapes != {name: tensor.shape for name, tensor in tensors.items()}:
         raise ValueError("its parameters have other names or shapes")
-    if any(tensor.isnan().any() for tensor in tensors.values()):
-        raise ValueError("some parameters are no numbers")
+    for tensor in tensors.values():  # an end of a range may be infinite, and nothing else so large
+        if (tensor.isnan() | (tensor.isfinite() & (tensor.abs() > 1e100))).any():
+            raise ValueError("some parameters are no numbers")
     model = _assemble(content, graph).double()
     model.load_state_dict(tensors)
     built = _content(model)

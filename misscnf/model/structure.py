@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import torch
+
 from misscnf.data.domains import Domain
 from misscnf.errors import InputError
 from misscnf.graph import CausalGraph
@@ -76,6 +78,9 @@ class Structure:
                     f"{name!r} is {own.kind} with {own.states or 'any'} values, and its mechanism "
                     f"is {law.kind} with {law.states or 'any'}; fit the model again."
                 )
+        noise = torch.zeros(1, model.noise_width, dtype=torch.float64)
+        with torch.no_grad():
+            model.log_prob(model.generate(noise))  # mechanisms read as many parents as they have
 
     def parents_of(self, block: int) -> tuple[Domain, ...]:
         """Returns the domains of a block's parents."""

@@ -68,6 +68,7 @@ class Units:
         """Returns the average of a number of each unit, (n,)."""
         return float(np.average(values, weights=self.weights))
 
+    @np.errstate(over="ignore", invalid="ignore")  # under a dose beyond all reason
     def covariance(self, arms: Sequence[np.ndarray]) -> np.ndarray:
         """Returns the Monte-Carlo covariance of the averages of several numbers of each unit.
 

@@ -11,7 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+
+from misscnf.data.files import digest
 
 PAIR = "--graph 'age -> y'"
 CHECK = f"check data.csv {PAIR}"
@@ -35,6 +39,10 @@ def write(name, text):
     return lambda: Path(name).write_text(text)
 
 
+def deep(name, part, before=""):
+    return write(name, before + 20_000 * part)
+
+
 def change(name, **columns):
     def make():
         pd.read_csv("data.csv").assign(**columns).to_csv(name, index=False)
@@ -55,6 +63,24 @@ def altered(data):
     content = json.loads(data)
     content["about"]["seed"] = 99
     return json.dumps(content).encode()
+
+
+def nonsense(**parts):
+    """Changes what a model says of its columns, and works the digest out anew."""
+
+    def edit(data):
+        content = json.loads(data)
+        content["about"]["schema"]["columns"][1] |= parts
+        del content["digest"]
+        content["digest"] = digest(json.dumps(content, sort_keys=True).encode())
+        return json.dumps(content).encode()
+
+    return copy_model("model.json", edit)
+
+
+def odd_parquet():
+    table = pa.table({"age": [1.0, 2.0, 3.0], "y": [1.0, 3.0, 2.0]})
+    pq.write_table(table.replace_schema_metadata({"pandas": "{"}), "p.parquet")
 
 
 def twice():
@@ -105,6 +131,17 @@ CASES = {
     "broken Parquet": Case(
         f"check p.parquet {PAIR}", CHECK, "'p.parquet' cannot be read", write("p.parquet", "PAR1?")
     ),
+    "corrupt metadata of pandas": Case(
+        f"check p.parquet {PAIR}", CHECK, "'p.parquet' cannot be read", odd_parquet
+    ),
+    "table of nobody": Case(f"check ~nosuchuser/x.csv {PAIR}", CHECK, "'~nosuchuser'"),
+    "NUL in a path": Case(f"check a\0b.csv {PAIR}", CHECK, "has a NUL character"),
+    "integers beyond float64": Case(
+        f"fit h.csv {PAIR} --out m",
+        f"{FIT} --out m",
+        "'h.csv': column 'y'",
+        change("h.csv", y=10**400),
+    ),
     "column twice": Case(f"check twice.csv {PAIR}", CHECK, "'twice.csv': the table has 2", twice),
     "column all missing": Case(
         f"fit n.csv {PAIR} --out m",
@@ -142,6 +179,17 @@ CASES = {
     "graph of other columns": Case(
         "check data.csv --graph 'agee -> y'", CHECK, "'data.csv': node 'agee' has no column"
     ),
+    "deep JSON": Case("check data.csv --graph g.json", CHECK, "nested", deep("g.json", '{"a": ')),
+    "deep GML": Case("check data.csv --graph g.gml", CHECK, "nested", deep("g.gml", "graph [ ")),
+    "deep DOT": Case(
+        "check data.csv --graph g.dot", CHECK, "nested", deep("g.dot", "{ ", "digraph { ")
+    ),
+    "deep arrows": Case(
+        "check data.csv --graph g.txt", CHECK, "nested", deep("g.txt", "{", "age -> ")
+    ),
+    "graph far too large": Case(
+        "check data.csv --graph g.txt", CHECK, "'g.txt' has 2.1 MB", deep("g.txt", "a" * 105)
+    ),
     # ------------------------------------------------------------------------------- fits
     "unknown preset": Case(
         f"fit data.csv {PAIR} --out m --preset atuo", f"{FIT} --out m", "--preset"
@@ -161,6 +209,22 @@ CASES = {
         "--kinds 'k.yaml'",
         write("k.yaml", "age: contnuous\n"),
     ),
+    "deep YAML": Case(
+        f"{FIT} --out m --kinds k.yaml", f"{FIT} --out m", "nested", deep("k.yaml", "[", "age: ")
+    ),
+    "kinds far too large": Case(
+        f"{FIT} --out m --kinds k.yaml",
+        f"{FIT} --out m",
+        "'k.yaml' has 2.1 MB",
+        deep("k.yaml", "a" * 105),
+    ),
+    "kinds beyond float64": Case(
+        f"{FIT} --out m --kinds k.json",
+        f"{FIT} --out m",
+        "expected a finite number",
+        write("k.json", f'{{"age": {{"kind": "positive", "low": {10**400}}}}}'),
+    ),
+    "model into the root": Case(f"{FIT} --out /", f"{FIT} --out m", "--out: '/' is no name"),
     "kinds missing": Case(f"{FIT} --out m --kinds no.json", f"{FIT} --out m", "'no.json'"),
     "model into a file": Case(f"{FIT} --out data.csv", f"{FIT} --out m", "--out: 'data.csv'"),
     "model into nowhere": Case(f"{FIT} --out no/m", f"{FIT} --out m", "--out: there is no folder"),
@@ -192,6 +256,12 @@ CASES = {
     ),
     "model altered": Case(
         "sample other --rows 3", SAMPLE, "has been altered", copy_model("model.json", altered)
+    ),
+    "model of negative levels": Case(
+        "sample other --rows 3", SAMPLE, "describes no model", nonsense(levels=-3)
+    ),
+    "model of a list for a name": Case(
+        "sample other --rows 3", SAMPLE, "describes no model", nonsense(name=["age"])
     ),
     "model of something else": Case(
         "sample other --rows 3",
@@ -274,6 +344,14 @@ CASES = {
     ),
     "group of no sense": Case(
         f"{EFFECT} --do t=1 --where age>>3", f"{EFFECT} --do t=1 --where age>3", "--where"
+    ),
+    "group by a tower of powers": Case(
+        f"{EFFECT} --do t=1 --where 'age > 10**10**10'",
+        f"{EFFECT} --do t=1 --where 'age > 10**1'",
+        "no unit of",
+    ),
+    "dose beyond float64": Case(
+        f"{EFFECT} --do dose={10**400}", f"{EFFECT} --do dose=1", "expected a number"
     ),
     "group of nobody": Case(
         f"{EFFECT} --do t=1 --where age>9999", f"{EFFECT} --do t=1 --where age>3", "--where"

@@ -412,6 +412,8 @@ def test_a_start_from_completed_rows_ends_as_high_as_one_from_complete_cases(wid
     for share in (settings.solving.least_whole, 0.0):
         line = fit_linear(structure, rows, preset_settings(settings, {"least_whole": share}))
         found.append(observed_log_prob(line.model, rows.values, plan, generator(0)))
-    gained = float((found[0].log_prob - found[1].log_prob).mean())
-    error = float(sum(part.standard_error.square().sum() for part in found)) ** 0.5 / len(rows)
-    assert gained > -4.0 * error  # integrals are Monte Carlo: four of their errors, 6e-5 by luck
+    gained = float((found[0].log_prob - found[1].log_prob).sum())
+    error = float(sum(part.standard_error.square().sum() for part in found)) ** 0.5
+    # The searches end where few draws put the maximum: less than a tenth of what the sampling
+    # error of one parameter is worth (half a nat), and four errors of these integrals.
+    assert gained > -0.05 - 4.0 * error

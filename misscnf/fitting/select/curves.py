@@ -76,6 +76,7 @@ class Family:
 
     @property
     def node(self) -> int:
+        """The place of the node in its own small graph: the last."""
         return len(self.structure.graph) - 1
 
     def speaks(self, settings: Selection) -> bool:

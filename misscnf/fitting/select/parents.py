@@ -28,6 +28,7 @@ import torch
 from torch import Tensor
 
 from misscnf.data.domains import Domain
+from misscnf.errors import solvable
 from misscnf.fitting.settings import Selection
 from misscnf.graph import CausalGraph
 
@@ -37,6 +38,7 @@ LEAST_EIGENVALUE = 1e-4
 """Of a correlation matrix whose entries come from different rows, which may have negative ones."""
 
 
+@solvable()
 def arrange_blocks(
     graph: CausalGraph,
     values: Tensor,

@@ -34,7 +34,7 @@ from misscnf.data.rows import ROWS_AT_ONCE, RowSource
 from misscnf.draws import derive_generator
 from misscnf.errors import FitError
 from misscnf.fitting.completions import Cells, Completions, Families
-from misscnf.fitting.settings import Settings
+from misscnf.fitting.settings import Settings, Solving
 from misscnf.fitting.solve.quasi_newton import maximise
 from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import Effort
@@ -169,13 +169,14 @@ def maximise_monte_carlo(
     if not bool(Plan.of(model.graph, rows).hidden.any()):
         most_completions = 1
     last = min(solving.shared_rounds, math.ceil(solving.fine_completions / most_completions))
+    fine = _for_rows(efforts.fine_completions, len(rows), solving)
     most = solving.most_rounds + last
     before, near_maximum, shared = math.inf, False, 0
     for number in range(most):
         generator = derive_generator(seed, "settle", number)
         effort, count = efforts.training, solving.completions
         if near_maximum:
-            effort, count = efforts.fine_completions, math.ceil(solving.fine_completions / last)
+            effort, count = fine, math.ceil(solving.fine_completions / last)
         count = min(count, most_completions)
         batches = _complete(model, rows, count, generator, effort)
         laws = _laws(model, batches)
@@ -196,6 +197,12 @@ def maximise_monte_carlo(
             break
         before = gain
     return number + 1
+
+
+def _for_rows(effort: Effort, rows: int, solving: Solving) -> Effort:
+    """Returns as much of an effort as the number of rows is worth, in powers of two."""
+    share = min(1.0, math.sqrt(rows / solving.fine_rows))
+    return effort.times(max(0.25, 2.0 ** round(math.log2(share))))
 
 
 def _complete(

@@ -21,6 +21,7 @@ import torch
 from torch import Generator, Tensor
 
 from misscnf.draws import normal_numbers
+from misscnf.errors import FitError
 from misscnf.inference.elimination import Components
 from misscnf.inference.integrals.sweep import Sweep
 from misscnf.mechanisms import LinearForm
@@ -95,6 +96,28 @@ def closed_form(
         yield _integral(model, values.double(), components.select(bucket == exponent))
 
 
+def _root(precision: Tensor) -> Tensor:
+    """Returns the Cholesky factors of precisions (H, m, m), or says why there are none.
+
+    Where one column determines another, rounding may leave one indefinite: a ridge of that size,
+    in those components alone, makes it definite again.
+    """
+    root, failed = torch.linalg.cholesky_ex(precision)
+    size = precision.detach().diagonal(dim1=1, dim2=2).amax(1)
+    for ridge in (1e-14, 1e-12, 1e-10):
+        if not failed.any():
+            return root
+        added = torch.where(failed > 0, ridge * size, 0.0)
+        eye = torch.eye(precision.shape[1]).to(precision)
+        root, failed = torch.linalg.cholesky_ex(precision + added[:, None, None] * eye)
+    if failed.any():
+        raise FitError(
+            "what is hidden in some rows has no finite spread: look for columns that others "
+            "determine, such as copies and sums, and take them out of the graph."
+        )
+    return root
+
+
 def _integral(model: StructuralModel, values: Tensor, components: Components) -> GaussianIntegral:
     c, slot, m = components, components.slots(), int(components.size.max())
     slot_of = torch.full(values.shape, -1, dtype=torch.int64, device=values.device)
@@ -112,7 +135,7 @@ def _integral(model: StructuralModel, values: Tensor, components: Components) ->
         shift = shift.index_add(0, component, a * t[:, None] / scale**2)
         cost = t**2 / scale**2 + 2.0 * torch.log(scale) + math.log(2.0 * math.pi)
         constant = constant.index_add(0, component, cost)
-    root = torch.linalg.cholesky(precision)
+    root = _root(precision)
     mean = torch.cholesky_solve(shift[..., None], root)[..., 0]
     log_det = 2.0 * root.diagonal(dim1=1, dim2=2).log().sum(1)
     constant = constant - c.size.to(values) * math.log(2.0 * math.pi)

@@ -150,8 +150,17 @@ class Effort:
         times = 1
         while times * self.draws < self.points_a_draw * count:
             times *= 2
-        grow = ("draws", "least_effective", "limit", "pilot_draws")
-        return replace(self, **{name: times * getattr(self, name) for name in grow})
+        return self.times(times)
+
+    def times(self, share: float) -> Effort:
+        """Returns so many times the effort."""
+        return replace(
+            self,
+            draws=round(share * self.draws),
+            least_effective=share * self.least_effective,
+            limit=round(share * self.limit),
+            pilot_draws=round(share * self.pilot_draws),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values, for JSON."""
@@ -174,11 +183,11 @@ class Efforts:
     linear: Effort = Effort(draws=64, least_effective=20.0, limit=1024)
     """A step of the generalised linear fit, under the same random numbers in every step."""
     completions: Effort = Effort(
-        draws=64, least_effective=32.0, limit=4096, pilot_draws=4096, rows_at_once=1024
+        draws=64, least_effective=32.0, limit=4096, pilot_draws=4096, rows_at_once=8192
     )
     """Completions that fits reweigh for many steps: they should know every mode."""
     fine_completions: Effort = Effort(
-        draws=256, least_effective=128.0, limit=16384, pilot_draws=4096, rows_at_once=1024
+        draws=256, least_effective=128.0, limit=16384, pilot_draws=4096, rows_at_once=8192
     )
     """The same near the maximum, where the error of the draws is what is left."""
     evaluation: Effort = Effort(

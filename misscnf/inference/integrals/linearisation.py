@@ -58,6 +58,24 @@ class Linearisation(NamedTuple):
             )
         return Linearisation(values, *rest)
 
+    def of_some(self, keep: Tensor, components: Components, size: int) -> Linearisation:
+        """Returns that of some components (C,), padded to a smaller size."""
+        log_target, *rest = (part[keep] for part in self[1:])
+        cut = [x[..., :size] if x.dim() == 3 else x[..., :size, :size] for x in rest]
+        return Linearisation(self.values[keep[components.cell_component]], log_target, *cut)
+
+    def replaced(self, keep: Tensor, components: Components, by: Linearisation) -> Linearisation:
+        """Returns it with what `of_some` took out replaced."""
+        found = Linearisation(*(part.clone() for part in self))
+        found.values[keep[components.cell_component]] = by.values
+        size = by.centre.shape[-1]
+        for mine, its in zip(found[1:], by[1:], strict=True):
+            some = mine[keep]
+            inner = some if its.dim() == 2 else some[..., :size]
+            (inner if its.dim() < 4 else inner[..., :size, :]).copy_(its)
+            mine[keep] = some
+        return found
+
 
 def linearise(sweep: Sweep, values: Tensor, noise: Tensor, width: float) -> Linearisation:
     """Linearises the integrand at values (H, S) of the hidden cells.
@@ -153,9 +171,14 @@ def _evidence(mechanism: Mechanism, own: Tensor, parents: Tensor) -> tuple[Tenso
 
     Gauss and Newton's precision, which is never negative: that of the noise's slopes.
     """
+    noise, slopes = _slopes(_noise_of(mechanism), torch.cat([own[..., None], parents], -1))
+    slope = slopes[..., 1:]
+    precision = slope[..., :, None] * slope[..., None, :]
+    if mechanism.normal_noise:  # log φ = log N(u) + log ∂u/∂x, and no parent moves the second
+        log_prob = standard_normal_log_prob(noise) + slopes[..., 0].log()
+        return log_prob, -noise[..., None] * slope, precision
     log_prob, gradient = _slopes(lambda x: mechanism.log_prob(own, x), parents)
-    _, slope = _slopes(lambda x: mechanism.abduct(own, x), parents)
-    return log_prob, gradient, slope[..., :, None] * slope[..., None, :]
+    return log_prob, gradient, precision
 
 
 def _opaque_evidence(

@@ -66,17 +66,31 @@ def find_modes(problem: Problem, sweep: Sweep, starts: Tensor, noise: Tensor) ->
     """
     rules = problem.effort.importance
     at = linearise(sweep, starts, noise, rules.held_width)
-    damping = torch.zeros_like(at.log_target)
-    for _ in range(rules.most_steps):
-        if (Guide.of(at).rise <= rules.rise).all():
+    at = _climb(problem, sweep, at, noise, torch.zeros_like(at.log_target), rules.most_steps)
+    return _distinct(at, rules)
+
+
+def _climb(
+    problem: Problem, sweep: Sweep, at: Linearisation, noise: Tensor, damping: Tensor, steps: int
+) -> Linearisation:
+    """Goes on with all searches; once most components are done, with the others alone."""
+    rules, components = problem.effort.importance, sweep.components
+    for taken in range(steps):
+        climbing = (Guide.of(at).rise > rules.rise).any(1)
+        if not climbing.any():
             break
+        if 2 * int(climbing.sum()) < len(climbing):
+            rest = problem.sweep(components.select(climbing))
+            part = at.of_some(climbing, components, int(rest.components.size.max()))
+            given = (noise[climbing], damping[climbing], steps - taken)
+            return at.replaced(climbing, components, _climb(problem, rest, part, *given))
         step = _step(sweep, at, damping, problem.values)
         there = linearise(sweep, step, noise, rules.held_width)
         better = there.log_target > at.log_target
-        at = there.where(better, at, sweep.components)
+        at = there.where(better, at, components)
         damping = torch.where(better, 0.1 * damping, (10.0 * damping).clamp(min=rules.damping))
         damping = torch.where(damping < 0.1 * rules.damping, 0.0, damping)
-    return _distinct(at, rules)
+    return at
 
 
 def _step(sweep: Sweep, at: Linearisation, damping: Tensor, like: Tensor) -> Tensor:
