@@ -257,6 +257,8 @@ class Curves:
     interactions of few of them."""
     most_terms: int = 60
     """Terms of such a curve, features themselves among them."""
+    search_rows: int = 10_000
+    """Rows among which its terms are searched; all of them weigh these."""
     knots: int = 9
     """Quantiles of a feature at which a term may bend."""
     term_rows: int = 20

@@ -75,7 +75,8 @@ def find_terms(x: Tensor, y: Tensor, rows: int, settings: Curves) -> Terms | Non
         rows: The rows of the whole table, N.
         settings: How many knots and terms.
     """
-    factors = _search(x, y, settings)
+    some = slice(None, None, math.ceil(len(y) / settings.search_rows))
+    factors = _search(x[some], y[some], settings)
     if not len(factors.column):
         return None
     raw_basis, line = factors.terms(x), line_of(x)
@@ -102,7 +103,7 @@ def _evidence(strength: Tensor, pull: Tensor, y: Tensor, line: int) -> tuple[flo
         y: (n,), what the line leaves.
         line: The coefficients of the line.
     """
-    variance, noise = float(y.square().mean()), float(y.square().mean())
+    variance = noise = max(float(y.square().mean()), JITTER)
     for _ in range(50):
         weight = pull / (strength + noise / variance)
         spent = float((strength / (strength + noise / variance)).sum())
@@ -203,11 +204,14 @@ class _Pursuit:
         """Takes the best term in and returns its factors; None where none pays for itself."""
         values, n = self.library.values, len(self.left)
         fits = self.open & (self.new > self.settings.least_new * self.size)
+        total = float(self.left.square().sum())
+        if not fits.any() or not total:
+            return None
         pull = values.T @ (self.stems * self.left[:, None])
         gain = torch.where(fits, pull.square() / self.new.clamp(min=1e-12), 0.0)
         factor, stem = divmod(int(gain.argmax()), gain.shape[1])
-        share = min(float(gain[factor, stem] / self.left.square().sum()), 1.0 - 1e-12)
-        if -n * math.log1p(-share) < math.log(n) + 2.0 * math.log(max(int(fits.sum()), 1)):
+        share = min(float(gain[factor, stem]) / total, 1.0 - 1e-12)
+        if -n * math.log1p(-share) < math.log(n) + 2.0 * math.log(int(fits.sum())):
             return None
         name, term = (*self.names[stem], factor), self.stems[:, [stem]] * values[:, [factor]]
         new = term
