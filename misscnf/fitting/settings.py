@@ -105,6 +105,10 @@ class Selection:
     """Waves of all features at once, beside those of each."""
     farthest: float = 3.0
     """Standard deviations of a parent: farther out, it moves what is tested no more."""
+    rows_a_feature: int = 100
+    """Rows for each feature of a wide family (`curves.most_features`): with fewer, a network has
+    more directions to learn than rows to learn them from, and neither networks nor richer noise
+    are tried."""
     fewest_held_out: int = 20
     """With fewer held-out rows nobody can tell when a network has been trained enough: lines and
     curves are all there is."""
@@ -138,9 +142,10 @@ class Selection:
     scale_hidden: tuple[int, ...] = (32, 32)
     """Hidden widths of networks of the scale."""
     whole_members: bool = False
-    """Whether members of a block of columns may be more than a line although every row shows them
-    and what they depend on. No average over rows leans on their law, only samples and densities
-    of the block itself."""
+    """Whether members of a block of columns may be all that other nodes may be. If not, those that
+    every row shows with what they depend on stay lines, since no average over rows leans on their
+    law, only samples and densities of the block itself; the others, whose law completes rows, may
+    become curves."""
     arrow_penalty: float = 1.0
     """What an arrow inside a block of columns has to gain, in units of Schwarz's criterion; zero
     keeps every arrow."""
@@ -247,6 +252,20 @@ class Curves:
     fewer than 2,000."""
     lead: float = 0.25
     """Length scales by which a curve still turns when rows come to an end."""
+    most_features: int = 12
+    """Features of a smooth curve: a family with more of them is wide, and its curve is a sum of
+    interactions of few of them."""
+    most_terms: int = 60
+    """Terms of such a curve, features themselves among them."""
+    search_rows: int = 10_000
+    """Rows among which its terms are searched; all of them weigh these."""
+    knots: int = 9
+    """Quantiles of a feature at which a term may bend."""
+    term_rows: int = 20
+    """Rows in which a term is not zero, at least."""
+    least_new: float = 1e-3
+    """Of the squares of a term, what the terms before it do not say; with less it is one of
+    them."""
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ r"""How parents set the parameters of a mechanism: a straight line, and a nonlin
 
 Discrete parents enter as the numbers of `encoding`. The last layer of the network starts at zero,
 so that every mechanism starts as its linear part and the network only has to learn what the line
-leaves over. A curve has fewer degrees of freedom (`curve`): for what is smooth, and where rows are
-few.
+leaves over. A curve has fewer degrees of freedom: for what is smooth (`curve`), for few products
+of many features (`interactions`), and where rows are few.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from torch.nn import functional
 
 from misscnf.mechanisms.curve import Curve
 from misscnf.mechanisms.encoding import Encoding, Parents, read_parents
+from misscnf.mechanisms.interactions import Interactions
 
 __all__ = ["Conditioner", "ACTIVATIONS", "ROWS_AT_ONCE", "soft_bound"]
 
@@ -47,7 +48,8 @@ class Conditioner(nn.Module):
         hidden: Widths of the hidden layers; () makes the map linear, None constant.
         activation: A name in `ACTIVATIONS`.
         skip: Whether the linear part stands beside the network.
-        curve: Centres, products and basis functions of a curve beside the line; None for none.
+        curve: Of a curve beside the line: centres, products and basis functions, or terms and
+            basis functions of interactions; None for none.
     """
 
     def __init__(
@@ -77,7 +79,10 @@ class Conditioner(nn.Module):
         last = torch.zeros(outputs, widths[-1])
         self.last = nn.Parameter(last) if self.hidden else None
         self.skip = skip
-        self.curve = Curve(features, outputs, *curve) if curve and features else None
+        self.curve: Curve | Interactions | None = None
+        if curve and features:
+            kind = Curve if len(curve) == 3 else Interactions
+            self.curve = kind(features, outputs, *curve)
 
     @property
     def is_line(self) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+import torch
 from torch import Tensor
 
 from misscnf.data.table import Schema
@@ -51,6 +52,7 @@ class Question:
         self.moved = graph.descendants(graph.index(name) for arm in arms for name in arm)
         """The nodes that some arm leads to."""
 
+    @torch.no_grad()
     def arms(self, model: StructuralModel, units: Units) -> tuple[list[np.ndarray], Units]:
         """Returns the outcome of the units of the group in each arm, (n,) each, and these."""
         policies = [

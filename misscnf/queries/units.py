@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -112,6 +113,7 @@ class RowPopulation:
         """Returns the same with fewer completions."""
         return RowPopulation(self.completed[:draws], self.fit, self.plan, self.seed)
 
+    @torch.no_grad()
     def units(
         self, model: StructuralModel, nodes: Collection[int], weights: Tensor | None = None
     ) -> Units:
@@ -133,21 +135,37 @@ class RowPopulation:
 
     def _barren_by(self, model: StructuralModel) -> Tensor:
         """Returns the completions with barren cells as a replicate makes them, (K, N, d)."""
-        barren = self.plan.barren()
-        nodes = barren.any(0).nonzero()[:, 0].tolist()
+        rows, nodes, barren, noise = self._barren
         if not nodes:
             return self.completed
-        noise = self.fit.abduct(self.completed, derive_generator(self.seed, "barren"), nodes)
-        return model.complete(self.completed, nodes, noise, where=barren.expand_as(self.completed))
+        found, some = self.completed.clone(), self.completed[:, rows]
+        found[:, rows] = model.complete(some, nodes, noise, where=barren.expand_as(some))
+        return found
+
+    @cached_property
+    def _barren(self) -> tuple[Tensor, list[int], Tensor, Tensor]:
+        """The rows and nodes with barren cells, which these are, and their noise by the fit."""
+        barren = self.plan.barren()
+        rows, nodes = barren.any(1).nonzero()[:, 0], barren.any(0).nonzero()[:, 0].tolist()
+        generator = derive_generator(self.seed, "barren")
+        noise = self.fit.abduct(self.completed[:, rows], generator, nodes)
+        return rows, nodes, barren[rows], noise
 
     def _shares(self, model: StructuralModel) -> Tensor:
         """Returns how likely each completion of a row is by a replicate, ω of shape (K, N)."""
-        draws, rows, _ = self.completed.shape
-        ratio = self.completed.new_zeros(draws, rows)
+        return torch.softmax(self._log_factors(model) - self._of_fit, 0)
+
+    @cached_property
+    def _of_fit(self) -> Tensor:
+        """What the fit says of each completion, for all replicates, (K, N)."""
+        return self._log_factors(self.fit)
+
+    def _log_factors(self, model: StructuralModel) -> Tensor:
+        """Returns the sum of the factors that a completion has a part in, (K, N)."""
+        found = self.completed.new_zeros(self.completed.shape[:2])
         moved = (self.plan.label >= 0)[self.plan.pattern]
         for node in moved.any(0).nonzero()[:, 0].tolist():
             which = moved[:, node].nonzero()[:, 0]
             own, parents = model.family_of(self.completed, node, which)
-            mine, its = (m.mechanism(node).log_prob(own, parents) for m in (model, self.fit))
-            ratio[:, which] += mine - its
-        return torch.softmax(ratio, 0)
+            found[:, which] += model.mechanism(node).log_prob(own, parents)
+        return found

@@ -5,6 +5,7 @@ import torch
 from misscnf.data.scales import Unit
 from misscnf.mechanisms import Affine, Gaussian, Rescaled, Spline
 from misscnf.mechanisms.curve import Curve
+from misscnf.mechanisms.interactions import Interactions
 from misscnf.model import StructuralModel
 
 
@@ -20,6 +21,20 @@ def curved(mechanism):
     return mechanism
 
 
+def interacting(mechanism):
+    """Puts a feature, both sides of a knot and a product of two under each sum of interactions."""
+    generator = torch.Generator().manual_seed(6)
+    for curve in (part for part in mechanism.modules() if isinstance(part, Interactions)):
+        last = curve.tilt.shape[0] - 2
+        for place, side, floor in [(0, 1.0, -1.0), (1, 1.0, 0.0), (2, -1.0, 0.0)]:
+            curve.side[place, 0], curve.floor[place, 0], curve.ceiling[place, 0] = side, floor, 1.5
+            curve.knot[place, 0] = 0.3
+        curve.column[2, 1], curve.side[2, 1], curve.floor[2, 1] = last, 1.0, -1.0
+        for buffer in (curve.projection, curve.tilt):
+            buffer.copy_(torch.randn(buffer.shape, generator=generator))
+    return mechanism
+
+
 MECHANISMS = {
     "gaussian": lambda p: Gaussian(p),
     "gaussian, linear scale": lambda p: Gaussian(p, scale_hidden=()),
@@ -27,6 +42,7 @@ MECHANISMS = {
     "gaussian, network mean": lambda p: Gaussian(p, (8, 6)),
     "gaussian, network mean and scale": lambda p: Gaussian(p, (8,), (8,), "relu"),
     "gaussian, curve": lambda p: curved(Gaussian(p, mean_curve=(5, p * (p + 1) // 2, 3))),
+    "gaussian, interactions": lambda p: interacting(Gaussian(p, mean_curve=(3, 2))),
     "spline": lambda p: Spline(p),
     "spline, curve": lambda p: curved(Spline(p, mean_curve=(5, p * (p + 1) // 2, 3))),
     "spline, network mean and scale": lambda p: Spline(p, (8,), (8,), bins=5, bound=4.0),

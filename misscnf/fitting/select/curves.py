@@ -6,6 +6,9 @@ judged by models of the other folds (`crossfit`). The network that a curve has t
 half as wide as one that is kept and is trained for as many epochs as the likelihood has in a fit:
 stopped early, it would itself be a smoother, and say nothing of what it could do. It is trained
 only where what the curve leaves of the rows is still bent (`nonlinearity`).
+
+A wide family is hardly ever shown whole. Its rows are completed by the line, given all that they
+show, which favours the line; its curve is a sum of interactions (`smooth.interactions`).
 """
 
 from __future__ import annotations
@@ -23,7 +26,8 @@ from misscnf.fitting.select.crossfit import CrossFit, Folds, cross_fit
 from misscnf.fitting.select.given import Given
 from misscnf.fitting.select.nonlinearity import left_p_value
 from misscnf.fitting.settings import Selection
-from misscnf.fitting.smooth.basis import Basis, find_basis, fit_curve
+from misscnf.fitting.smooth.basis import CurveBasis, find_basis, fit_curve
+from misscnf.fitting.smooth.interactions import find_terms
 from misscnf.graph import CausalGraph
 from misscnf.mechanisms import Gaussian, Mechanism, Shape
 from misscnf.model import StructuralModel, Structure
@@ -61,6 +65,15 @@ class Family:
         own = Structure.of(CausalGraph(names, parents), domains)
         return Family(own, torch.cat(found), shown, len(rows) * len(nodes))
 
+    @staticmethod
+    def completed(given: Given, completions: Completions, block: int) -> Family:
+        """Cuts a family out of a table whose rows show all that they hide, but for the node."""
+        node = torch.isin(
+            torch.arange(given.rows.columns), torch.tensor(given.structure.blocks[block])
+        )
+        observed = torch.cat([batch.observed for batch in given.rows.batches()]) | ~node
+        return Family.of(given.structure, MemoryRows(completions.completed[0], observed), block)
+
     @property
     def node(self) -> int:
         """The place of the node in its own small graph: the last."""
@@ -77,10 +90,13 @@ class Family:
         return self.rows[:, :-1], self.rows[:, -1]
 
     def basis(
-        self, x: Tensor, given: Given, node: int, scale: Tensor | None = None
-    ) -> Basis | None:
+        self, x: Tensor, given: Given, block: int, scale: Tensor | None = None
+    ) -> CurveBasis | None:
         """Returns what a curve of the node in features x should rest on, if it should be one."""
-        about = (self.table, self.shown, given.generator("centres", node), given.settings.curves)
+        if given.wide(block):
+            return find_terms(x, self.rows[:, -1], self.table, given.settings.curves)
+        generator = given.generator("centres", given.structure.blocks[block][0])
+        about = (self.table, self.shown, generator, given.settings.curves)
         return find_basis(x, self.rows[:, -1], *about, scale)
 
     def completions(self) -> Completions:
@@ -93,7 +109,7 @@ class Family:
         """Returns a model of the family; nobody asks its roots."""
         return self.structure.model([*(Gaussian(0) for _ in range(self.node)), mechanism])
 
-    def fits(self, basis: Basis | None, folds: Folds) -> list[StructuralModel]:
+    def fits(self, basis: CurveBasis | None, folds: Folds) -> list[StructuralModel]:
         """Returns the line or the curve of each fold."""
         given = (basis, self.structure.domains[:-1], *self.pair)
         return [self.model(fit_curve(*given, weights)) for weights in folds.weights()]
@@ -104,7 +120,7 @@ class CurveTrial:
     """A curve of one block, and what it gains over the line on rows that show the family."""
 
     family: Family
-    basis: Basis
+    basis: CurveBasis
     over_line: ElpdDifference
     given: Given
 
@@ -118,9 +134,7 @@ class CurveTrial:
             given: Structure, rows, settings and seed.
             block: The block.
         """
-        basis = family.basis(
-            line.features(family.pair[0]), given, given.structure.blocks[block][0]
-        )
+        basis = family.basis(line.features(family.pair[0]), given, block)
         if basis is None:
             return None
         return CurveTrial(family, basis, _curve_elpd(family, basis, given), given)
@@ -162,17 +176,19 @@ def reselect_curve(mechanism: Mechanism, given: Given, block: int) -> Mechanism:
     """
     mean, structure = mechanism.linear_mean(), given.structure
     assert mean is not None
+    if given.wide(block):
+        return mechanism  # hardly a row shows it whole
     family = Family.of(structure, given.rows, block)
     x, y = family.pair
-    log_scale, first = mean.log_scale(x), structure.blocks[block][0]
+    log_scale = mean.log_scale(x)
     scale = torch.exp(log_scale - log_scale.mean())
-    basis = family.basis(mechanism.features(x), given, first, scale)
+    basis = family.basis(mechanism.features(x), given, block, scale)
     if basis is None:
         return mechanism
     return mechanism.with_mean_of(fit_curve(basis, structure.parents_of(block), x, y, scale**-2.0))
 
 
-def _curve_elpd(family: Family, basis: Basis, given: Given) -> ElpdDifference:
+def _curve_elpd(family: Family, basis: CurveBasis, given: Given) -> ElpdDifference:
     """Returns what a curve gains over the line."""
     folds = Folds.of(len(family.rows), given.selection, given.seed)
     curves, lines = (family.fits(of, folds) for of in (basis, None))
@@ -181,7 +197,7 @@ def _curve_elpd(family: Family, basis: Basis, given: Given) -> ElpdDifference:
     return crossed.elpd_difference(node, frozenset())
 
 
-def _network_elpd(family: Family, basis: Basis, given: Given) -> ElpdDifference:
+def _network_elpd(family: Family, basis: CurveBasis, given: Given) -> ElpdDifference:
     """Returns what a network gains over the curve."""
     folds = Folds.of(len(family.rows), given.selection, given.seed)
     starts = []

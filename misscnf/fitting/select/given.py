@@ -36,6 +36,22 @@ class Given:
         """The settings of choices."""
         return self.settings.selection
 
+    def wide(self, block: int) -> bool:
+        """Whether a block has more features than a smooth curve may have."""
+        return self._features(block) > self.settings.curves.most_features
+
+    def may_train(self, block: int) -> bool:
+        """Whether a block may have networks and splines, which are trained, not solved for."""
+        structure, selection = self.structure, self.selection
+        names = [structure.graph.nodes[i] for i in structure.blocks[block]]
+        member = any(structure.graph.block_of(name) for name in names)
+        crowded = len(self.rows) < selection.rows_a_feature * self._features(block)
+        solved = (member and not selection.whole_members) or (crowded and self.wide(block))
+        return structure.may_grow(block) and not solved
+
+    def _features(self, block: int) -> int:
+        return sum(domain.features for domain in self.structure.parents_of(block))
+
     def generator(self, purpose: str, *numbers: int) -> Generator:
         """Returns where the randomness of a purpose comes from."""
         return derive_generator(self.seed, purpose, *numbers)

@@ -7,6 +7,7 @@ r"""Line, curve or network? Who asks, who is tried, and who wins.
 3. Networks are trained for what is left: blocks that are clearly bent and have no curve that wins,
    those whose curve wins narrowly, and those that rows hardly ever show with all parents, of which
    a score test sees little.
+   Members of a block of columns, and wide families with few rows for their features, try none.
    Two that try have twice the luck: where only one of them beats the line, it has to do so more
    clearly, if the rows are so many that the other could have seen what it sees.
 
@@ -86,7 +87,7 @@ def choose_means(line: StructuralModel, given: Given, *, networks: bool = True) 
         p_values = nonlinearity_p_values(line, completions, *about)
     asking = [block for block, p in p_values.items() if p < selection.curve_p_value]
     with stage("trying curves"):
-        families = {b: Family.of(given.structure, given.rows, b) for b in asking}
+        families = {b: _family(given, completions, b) for b in asking}
         known = {b: its for b, its in families.items() if its.speaks(selection)}
         trials = _try_curves(line, given, known)
     ratios = {block: trial.over_line.ratio for block, trial in trials.items()}
@@ -94,15 +95,16 @@ def choose_means(line: StructuralModel, given: Given, *, networks: bool = True) 
     narrow = {b for b in trials if ratios[b] >= selection.z} - clear
     if not networks:
         return Means(None, {b: trials[b].mechanism() for b in sorted(clear | narrow)})
-    loud = {b for b in asking if b not in known or p_values[b] < selection.network_p_value}
+    trained = {b for b in asking if given.may_train(b)}
+    loud = {b for b in trained if b not in known or p_values[b] < selection.network_p_value}
     with stage("trying networks"):
         candidates, curves = (
-            frozenset(loud | narrow) - clear,
+            frozenset(loud | (narrow & trained)) - clear,
             {b: trials[b].mechanism() for b in clear},
         )
         compared = _compare_networks(line, completions, candidates, curves, given)
         winning = clear | (narrow & compared.chosen)
-        beaten = {b for b in winning if trials[b].loses_to_network()}
+        beaten = {b for b in winning & trained if trials[b].loses_to_network()}
     alone = {b for b in compared.chosen - winning if compared.clearly(b, trials.get(b))}
     curves = {b: trials[b].mechanism() for b in sorted(winning - beaten)}
     gains = {b: trial.over_line.shared(trial.share) for b, trial in trials.items()}
@@ -111,6 +113,13 @@ def choose_means(line: StructuralModel, given: Given, *, networks: bool = True) 
     overall = sum((gains[b] for b in counted), overall)
     comparison = Comparison(overall, gains | dict(compared.by_block), p_values)
     return Means(comparison, curves, frozenset(alone | beaten))
+
+
+def _family(given: Given, completions: Completions, block: int) -> Family:
+    """Returns the rows that tell of a block: those that show it whole, completed if wide."""
+    if given.wide(block):
+        return Family.completed(given, completions, block)
+    return Family.of(given.structure, given.rows, block)
 
 
 def _growing(line: StructuralModel, given: Given, growth: Growth) -> list[int]:

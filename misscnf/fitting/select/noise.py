@@ -97,12 +97,15 @@ def choose_noise(model: StructuralModel, given: Given) -> dict[int, Form]:
         model: The fit with normal noise of constant scale in continuous nodes.
         given: Structure, rows, settings and seed.
     """
+    blocks = range(len(model.blocks))
+    if not any(model.block(b).normal_noise and given.may_train(b) for b in blocks):
+        return {}
     selection, completions = given.selection, given.complete(model, "noise rows")
     p_values = noise_p_values(model, completions, selection.farthest)
     odd = [
         block
         for block, p in p_values.items()
-        if p < selection.noise_p_value and given.structure.may_grow(block)
+        if p < selection.noise_p_value and given.may_train(block)
     ]
     if not odd:
         return {}

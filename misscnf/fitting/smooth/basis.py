@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Generator, Tensor
@@ -34,7 +35,18 @@ from misscnf.fitting.smooth.evidence import (
 from misscnf.mechanisms import Gaussian
 from misscnf.mechanisms.curve import hinges, radial_basis
 
-__all__ = ["Basis", "find_basis", "fit_curve"]
+__all__ = ["Basis", "CurveBasis", "find_basis", "fit_curve"]
+
+
+class CurveBasis(Protocol):
+    """All of a curve but its weights, whatever it is made of."""
+
+    @property
+    def noise(self) -> float:
+        """The noise, σ."""
+
+    def mechanism(self, parents: Sequence[Domain]) -> Gaussian:
+        """Returns a mechanism with this curve, all weights zero."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +205,7 @@ def _noise(noise: float, strength: Tensor, pull: Tensor, straight: Tensor, line:
 
 @torch.no_grad()
 def fit_curve(
-    basis: Basis | None,
+    basis: CurveBasis | None,
     parents: Sequence[Domain],
     x: Tensor,
     y: Tensor,

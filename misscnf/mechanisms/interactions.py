@@ -1,0 +1,103 @@
+r"""Interactions: what a line in many features leaves over, as a sum of products of few of them.
+
+    c(x) = Σ_j w_j f_j(x),  f(x) = t(x) P − (1, x) T,  t_k(x) = Π_d [s_kd (x_kd − κ_kd)] within
+                                                                 φ_kd and ψ_kd
+
+A factor is a feature itself (s = 1), one side of a knot κ of it (s = ±1, φ = 0), or one (s = 0,
+φ = ψ = 1). Its floor φ and its ceiling ψ are where the rows come to an end: beyond, no term
+changes, and the line goes on alone.
+Terms, P, T and the precision of the weights are chosen before training (`fitting.smooth`) and
+stay; only w is trained, under its prior.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["FACTORS", "Factors", "Interactions"]
+
+FACTORS = 3
+"""Of a term at the most: a treatment, and what modifies its effect by way of another."""
+
+
+class Factors(NamedTuple):
+    """The factors of T terms, each (T, d)."""
+
+    column: Tensor
+    """the feature"""
+    knot: Tensor
+    """κ"""
+    side: Tensor
+    """s"""
+    floor: Tensor
+    """φ"""
+    ceiling: Tensor
+    """ψ"""
+
+    @staticmethod
+    def ones(terms: int, like: Tensor) -> Factors:
+        """Returns terms that are one everywhere."""
+        zero = like.new_zeros(terms, FACTORS)
+        column = torch.zeros(terms, FACTORS, dtype=torch.int64, device=like.device)
+        one = torch.ones_like(zero)
+        return Factors(column, zero, zero.clone(), one, one.clone())
+
+    def terms(self, features: Tensor) -> Tensor:
+        """Returns t(x) at features (..., f), (..., T)."""
+        found = None
+        for column, knot, side, *bounds in zip(*(part.unbind(1) for part in self), strict=True):
+            factor = (side * (features[..., column] - knot)).clamp(*bounds)
+            found = factor if found is None else found * factor
+        assert found is not None
+        return found
+
+
+class Interactions(nn.Module):
+    """Maps features (..., f) to what interactions add to a line, (..., outputs).
+
+    Arguments:
+        features: The number of features, f.
+        outputs: The number of sums.
+        terms: The number of terms, T.
+        basis functions: The number of basis functions.
+    """
+
+    column: Tensor
+    knot: Tensor
+    side: Tensor
+    floor: Tensor
+    ceiling: Tensor
+    projection: Tensor
+    tilt: Tensor
+    prior_precision: Tensor
+
+    def __init__(self, features: int, outputs: int, terms: int, basis_functions: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(outputs, basis_functions))
+        for name, value in Factors.ones(terms, torch.zeros(()))._asdict().items():
+            self.register_buffer(name, value)
+        self.register_buffer("projection", torch.zeros(terms, basis_functions))  # P
+        self.register_buffer("tilt", torch.zeros(1 + features, basis_functions))  # T
+        self.register_buffer("prior_precision", torch.ones(basis_functions))
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Terms and basis functions."""
+        return len(self.projection), self.projection.shape[1]
+
+    def raw_basis(self, features: Tensor) -> Tensor:
+        """Returns t(x), (..., T)."""
+        factors = Factors(self.column, self.knot, self.side, self.floor, self.ceiling)
+        return factors.terms(features)
+
+    def basis_functions(self, features: Tensor) -> Tensor:
+        """Returns f(x), (..., basis functions)."""
+        return self.raw_basis(features) @ self.projection - self.tilt[0] - features @ self.tilt[1:]
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Returns Σ_j w_j f_j(x), (..., outputs)."""
+        of_terms, of_line = self.projection @ self.weight.T, self.tilt @ self.weight.T
+        return self.raw_basis(features) @ of_terms - of_line[0] - features @ of_line[1:]
