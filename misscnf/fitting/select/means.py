@@ -85,7 +85,8 @@ def choose_means(line: StructuralModel, given: Given, *, networks: bool = True) 
         completions, growing = given.complete(line, "fold rows"), _growing(line, given, "network")
         about = (growing, selection, given.seed)
         p_values = nonlinearity_p_values(line, completions, *about)
-    asking = [block for block, p in p_values.items() if p < selection.curve_p_value]
+    first = sorted(p_values, key=p_values.__getitem__)[: selection.always_asked]
+    asking = [b for b, p in p_values.items() if p < selection.curve_p_value or b in first]
     with stage("trying curves"):
         families = {b: _family(given, completions, b) for b in asking}
         known = {b: its for b, its in families.items() if its.speaks(selection)}
