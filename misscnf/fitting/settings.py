@@ -95,8 +95,8 @@ class Selection:
     """How unlikely rows must be under the line of a node for a curve to be tried, or a network
     where few rows show the family; a false alarm costs time, a bend that is missed an answer."""
     always_asked: int = 6
-    """So many blocks, those of the smallest p-values, are asked whatever these are: where most of a
-    family is hidden the test has little power, and in a small graph asking costs little."""
+    """So many blocks, those of the smallest p-values, are asked whatever these are: where most of
+    a family is hidden the test has little power, and in a small graph asking costs little."""
     network_p_value: float = 0.05
     """The same for a network of a family that rows show, also against a curve that has won: it
     spends twenty degrees of freedom or more, so what it could gain shows more clearly."""
