@@ -25,7 +25,8 @@ def expected_duration(graph: CausalGraph, rows: RowSource) -> str:
     most = least + PER_HOLE * edges * lost / (len(rows) * rows.columns)
     return (
         f"tests which means are more than lines, and fits lines, curves or networks: roughly "
-        f"{_words(least)} if all are lines, {_words(most)} if most are curves."
+        f"{_words(least)} if all are lines, {_words(most)} if most are curves, more "
+        f"if networks are trained."
     )
 
 

@@ -13,7 +13,7 @@ from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.fit import fit_model
 from misscnf.fitting.replicates import replicate_fit
-from misscnf.fitting.select.curves import CurveTrial
+from misscnf.fitting.select.curves import CurveTrial, Family
 from misscnf.fitting.select.given import Given
 from misscnf.fitting.settings import Settings, preset_settings
 from misscnf.fitting.solve.generalised_linear import fit_linear
@@ -145,8 +145,9 @@ def test_a_tied_curve_is_that_of_the_stacked_rows():
 
     def curve(structure, rows):
         line = structure.build(Shape(hidden=())).double()
-        trial = CurveTrial.of(line.block(1), Given(structure, whole(rows), Settings(), 0), 1)
-        return trial.mechanism()
+        given = Given(structure, whole(rows), Settings(), 0)
+        family = Family.of(structure, given.rows, 1)
+        return CurveTrial.of(line.block(1), family, given, 1).mechanism()
 
     tied, wanted = curve(LINEAR, values), curve(alone, pairs)
     at = torch.linspace(-2.0, 2.0, 9, dtype=torch.float64)[:, None]
