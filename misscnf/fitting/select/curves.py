@@ -79,6 +79,11 @@ class Family:
         """The place of the node in its own small graph: the last."""
         return len(self.structure.graph) - 1
 
+    @property
+    def whole(self) -> bool:
+        """Whether every row that shows the node shows its parents too."""
+        return len(self.rows) >= self.shown
+
     def speaks(self, settings: Selection) -> bool:
         """Whether these rows know the node: they are enough, and not few of those that show it."""
         fewest = max(settings.fewest_complete, settings.least_share * self.shown)
