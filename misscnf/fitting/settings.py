@@ -243,8 +243,9 @@ class Curves:
     hopeless: float = 15.0
     """Nats below the best at such a start: three times what wide length scales may be behind, and
     all rows have brought a search ten nats further at the most."""
-    evidence_tolerance: float = 3e-3
-    """Nats: a step of the search that gains less is the last, as a rule."""
+    evidence_tolerance: float = 1e-5
+    """Nats: a step of the search that gains less is the last, as a rule. The evidence is flat
+    along a ridge of amplitude and length scale; a search that stops sooner ends where it began."""
     evidence_steps: int = 60
     """Steps of the search for the prior."""
     least_information: float = 0.05
