@@ -45,8 +45,8 @@ from misscnf.report.verdicts import verdicts
 
 LEVEL = 0.95
 MOST_SILENT, MOST_FALSE = 0.05, 0.10
-FEW = 6
-"""A column of so many values or fewer holds levels: draws are among them."""
+FEW, EACH = 6, 5
+"""A column of so many values or fewer, each seen five times on average, holds levels."""
 DRAWN = 2000
 
 
@@ -134,7 +134,8 @@ def leaving(odd: Odd, df: pd.DataFrame, model: MissCNF, seed: int) -> list[str]:
 
 def possible(odd: Odd, seen: pd.Series, drawn: pd.Series, column: str) -> bool:
     """Returns whether all drawn values can be of a column."""
-    if seen.nunique() <= FEW or not pd.api.types.is_numeric_dtype(seen):
+    levels = seen.nunique() <= FEW and len(seen) >= EACH * seen.nunique()
+    if levels or not pd.api.types.is_numeric_dtype(seen):
         return bool(drawn.isin(seen.unique()).all())
     numbers = drawn.to_numpy(float)
     low, high = odd.bounds.get(column, (-np.inf, np.inf))
