@@ -24,9 +24,11 @@ from misscnf.data.codecs import Column, Levels
 from misscnf.errors import InputError
 from misscnf.estimators.misscnf import MissCNF
 from misscnf.queries.expressions import Expression
+from misscnf.queries.groups import Group
 from misscnf.queries.interventions import read_policies
 
 __all__ = ["Arm", "read_arm", "read_values", "read_pair", "read_event", "check_share"]
+__all__ += ["check_where"]
 
 Assigned = Label | Expression
 """A value, or a rule."""
@@ -87,8 +89,10 @@ def _values(text: str, column: Column, nodes: Sequence[str], what: str) -> list[
         if None in values:
             raise InputError(f"{what}: some values of the grid are not {column.expected}.")
         return [value for value in values if value is not None]
+    if text.startswith("="):
+        raise InputError(f"{what}: one = is enough: {column.name}={text.lstrip('= ')}.")
     try:
-        rule = Expression.parse(text)
+        rule = Expression.parse(text, nodes)
     except InputError as error:
         raise InputError(f"{what}: expected {column.expected}, or a rule; {error}") from error
     if rule.bare and not set(rule.columns) & set(nodes):  # it was meant as a value
@@ -147,6 +151,13 @@ def read_event(text: str | None, outcome: str, model: MissCNF) -> Label | None:
     if level is None:
         raise InputError(f"--event {text}: expected {column.expected}.")
     return level
+
+
+def check_where(text: str | None, model: MissCNF) -> None:
+    """Refuses a condition that cannot be read, before any work."""
+    if text is not None:
+        with naming("--where"):
+            Group(model.graph_, model.schema_, text, None)
 
 
 def check_share(value: float | None, option: str) -> None:

@@ -39,7 +39,8 @@ def effect(
         float | None, option("--interval", "An interval of this level, such as 0.95.", "LEVEL")
     ] = None,
     data: Annotated[
-        str | None, option("--data", "The table of the fit, which intervals need.", "FILE")
+        str | None,
+        option("--data", "The table of the fit, which the first interval needs.", "FILE"),
     ] = None,
     population: Annotated[
         str | None,
@@ -68,8 +69,12 @@ def effect(
     inputs.check_nodes([on], fitted.graph_, "--on")
     arm, name, grid = arguments.read_values(do, "--do", fitted)
     against = arguments.read_arm(versus, "--versus", fitted)
-    if interval is not None and data is None:
-        raise InputError("--interval needs --data, the table that the model was fitted to.")
+    arguments.check_where(where, fitted)
+    if interval is not None and data is None and not fitted._replicated:
+        raise InputError(
+            "--interval needs --data, the table that the model was fitted to; the next one will "
+            "not, since replicates of the fit are kept beside the model."
+        )
     if data is None and (population or ("rows" if fitted.graph_.blocks else "model")) == "rows":
         raise InputError(
             "an average over the rows needs --data, their table; or ask for --population model."
@@ -97,6 +102,7 @@ def effect(
             curve = fitted.curve(on, name, grid, do=arm, **given)
             lines = {"outcome": on, "along": name, "curve": curve.to_dict(orient="records")}
             shown = lines if json else _curve(on, name, against, curve)
+    inputs.keep_replicates(fitted, model)
     if json:
         outputs.print_json(shown)
     else:

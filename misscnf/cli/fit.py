@@ -37,6 +37,10 @@ def fit(
         bool,
         typer.Option("--allow-uncovered", help="Train though some family is never seen whole."),
     ] = False,
+    replicates: Annotated[
+        bool,
+        typer.Option("--replicates", help="Also replicate the fit: intervals are quick then."),
+    ] = False,
     seed: Seed = 0,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Say how long each stage took.")
@@ -78,6 +82,8 @@ def fit(
     if verbose:
         for stage, its_seconds in model.timings_.items():
             say(f"  {its_seconds:8.1f} s  {stage}")
+    if replicates:
+        model._replicates(0.5, None, None)
     with outputs.staged(out, folder=True) as folder:
         model.save(folder)
     say(f"wrote the model to {out}")

@@ -54,6 +54,7 @@ def impute(
         completed = fitted.impute(frame, draws, proper=proper, data=of_fit, seed=seed)
         table = outputs.carry_along(frame, completed)
         long = outputs.number_rows(table, ".imp", draws)
+    inputs.keep_replicates(fitted, model)
     if wide:
         path, rows = Path(out), len(frame)
         names = [str(path.with_stem(f"{path.stem}-{draw + 1}")) for draw in range(draws)]

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from misscnf.cli.endings import say
 from misscnf.data.cells import listed
 from misscnf.data.files import read_table
 from misscnf.data.kinds import read_requests
@@ -24,7 +25,7 @@ from misscnf.graph import CausalGraph
 from misscnf.graph.readers import names_a_file
 
 __all__ = ["naming", "read_rows", "read_model_rows", "read_graph", "check_kinds", "check_nodes"]
-__all__ += ["check_preset", "open_model", "shown"]
+__all__ += ["check_preset", "open_model", "keep_replicates", "shown"]
 
 
 def shown(source: str) -> str:
@@ -111,3 +112,22 @@ def open_model(folder: str, *, quiet: bool) -> MissCNF:
     model = MissCNF.load(folder)
     model.progress = False if quiet else None
     return model
+
+
+def keep_replicates(model: MissCNF, folder: str) -> None:
+    """Keeps new replicates of the fit beside the model, so that a further interval is quick."""
+    try:
+        kept = model._save_replicates(folder)
+    except OSError as error:
+        say(f"the replicates of the fit were not kept in {folder}: {error.strerror}")
+        return
+    if kept is not None:
+        count, size = kept
+        say(
+            f"kept {count} replicates of the fit in {folder} ({_size(size)}): further "
+            f"intervals are quick, and need no --data"
+        )
+
+
+def _size(size: int) -> str:
+    return f"{size / 1000:.0f} kB" if size < 1e6 else f"{size / 1e6:.1f} MB"

@@ -41,5 +41,6 @@ def report(
     with inputs.naming(inputs.shown(data)), outputs.staged(out) as page:
         write_report(fitted, frame, page, effect=pair, interval=level)
     say(f"wrote {out}")
+    inputs.keep_replicates(fitted, model)
     if json:
         outputs.print_json({"report": out})

@@ -203,7 +203,10 @@ class IncompleteTable:
             frame = read_table(source)
             positions = locate_columns(frame, nodes, require_all=require_all)
             cells = tuple(_cells(frame, positions.get(node)) for node in nodes)
-            if schema is None:
+            if schema is not None:
+                pairs = zip(schema.columns, cells, strict=True)
+                cells = tuple(column.as_written(part) for column, part in pairs)
+            else:
                 schema = Schema(*choose_columns(cells, nodes, kinds, list(frame.columns), rules))
             table = cls._encoded(frame, positions, cells, schema, unseen)
         if not keep_impossible and table.impossible.any():

@@ -49,7 +49,8 @@ from misscnf.fitting.train.loop import EpochRecord
 from misscnf.graph import CausalGraph, GraphLike
 from misscnf.identification import uncovered_families, warning_sentence
 from misscnf.model import StructuralModel, Structure
-from misscnf.model.storage import load_model, refusing, save_model
+from misscnf.model.saved_replicates import drop_replicates, load_replicates, save_replicates
+from misscnf.model.storage import fingerprint, load_model, refusing, save_model
 from misscnf.queries.asking import Asked, Cache
 from misscnf.queries.simulate import QueryMixin
 
@@ -208,6 +209,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         self.comparison_ = None if compared is None else compared.to_dict(fitted.structure)
         self.timings_ = dict(fitted.timings)
         self._table, self._cache = replace(table, outside=()), Cache(Asked(self.model_))
+        self._digest = table.digest
         self.history_ = _history(fitted.history, shift)
         named = isinstance(df, pd.DataFrame | str | os.PathLike | IncompleteTable)
         self._note_columns(source.columns if named else source.shape[1])
@@ -324,7 +326,11 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         return SelectedRows(rows, train), SelectedRows(rows, held_out), shift
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes the fitted model to a folder, as safetensors and JSON."""
+        """Writes the fitted model to a folder, as safetensors and JSON.
+
+        Replicates of the fit that intervals have made are saved beside it, so that a further
+        interval of the loaded model costs a sweep, and asks for no table.
+        """
         self._graph()  # refuses a model that is not fitted
         history = self.history_.astype(object)
         about = {
@@ -332,6 +338,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             "settings": self.settings_.to_dict(),
             "seed": self.seed,
             "unseen": self.unseen,
+            "table": self._digest,
             "comparison": self.comparison_,
             "timings": self.timings_,
             "forms": {name: form.to_dict() for name, form in self.forms_.items()},
@@ -340,6 +347,26 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             "history": history.where(history.notna(), None).to_dict("list"),
         }
         save_model(folder, self.model_, about)
+        if self._cache.replicates:
+            self._cache.unsaved = self._cache.unsaved or next(reversed(self._cache.replicates))
+            self._save_replicates(folder)
+        else:
+            drop_replicates(folder)
+
+    def _save_replicates(self, folder: str | os.PathLike[str]) -> tuple[int, int] | None:
+        """Writes replicates that are not on disk; returns how many, and the bytes they take."""
+        key = self._cache.unsaved
+        if key is None:
+            return None
+        models = [asked.model for asked in self._cache.replicates[key]]
+        about = {"fit": self._fingerprint(), "key": key}
+        size = save_replicates(folder, self.model_, models, about)
+        self._cache.unsaved = None
+        return len(models), size
+
+    def _fingerprint(self) -> str:
+        """By which replicates know their fit: what was fitted, and how it was replicated."""
+        return fingerprint(self.model_, {"settings": self.settings_.to_dict(), "seed": self.seed})
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> MissCNF:
@@ -350,7 +377,11 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
                 f"{str(folder)!r} was saved by an earlier misscnf; fit the model again."
             )
         with refusing(folder):
-            return cls._restored(model, about)
+            self = cls._restored(model, about)
+        saved = load_replicates(folder, self.model_, self._fingerprint())
+        if saved is not None:
+            self._keep(saved[1]["key"], saved[0])
+        return self
 
     @classmethod
     def _restored(cls, model: StructuralModel, about: Mapping[str, Any]) -> MissCNF:
@@ -371,6 +402,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         self.schema_, self.kinds_ = schema, schema.describe()
         self.model_ = model.eval().requires_grad_(requires_grad=False)
         self._table, self._cache = None, Cache(Asked(self.model_))
+        self._digest = about.get("table")
         self.forms_ = {name: Form.from_dict(entry) for name, entry in about["forms"].items()}
         self.comparison_, self.timings_ = about["comparison"], about.get("timings", {})
         self.history_ = pd.DataFrame(about["history"])

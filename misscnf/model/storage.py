@@ -27,7 +27,7 @@ from misscnf.mechanisms import Mechanism
 from misscnf.model.structural import StructuralModel
 from misscnf.paths import expanded
 
-__all__ = ["save_model", "load_model", "refusing"]
+__all__ = ["save_model", "load_model", "fingerprint", "refusing"]
 
 FORMAT = "misscnf model"
 VERSION = 2
@@ -75,6 +75,13 @@ def load_model(folder: str | os.PathLike[str]) -> tuple[StructuralModel, dict[st
         if not isinstance(about, dict):
             raise TypeError("it says nothing about the table")
         return _build(content, load(data)), about
+
+
+def fingerprint(model: StructuralModel, about: Mapping[str, Any]) -> str:
+    """Returns a digest that two models share only if they and what is said of them are equal."""
+    data = save({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
+    content = [_content(model), digest(data), dict(about)]
+    return digest(json.dumps(content, sort_keys=True).encode())
 
 
 @contextmanager

@@ -13,6 +13,7 @@ interventions is right, also across an untouched mediator between them.
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Collection, Mapping, Sequence
 
@@ -74,6 +75,16 @@ class StructuralModel(nn.Module):
         """Makes a model with the same graph and ties, of other mechanisms, one a block."""
         keys = [self.keys[nodes[0]] for nodes in self.blocks]
         return StructuralModel(self.graph, dict(zip(keys, mechanisms, strict=True)), self.keys)
+
+    def with_state(self, state: Mapping[str, Tensor]) -> StructuralModel:
+        """Returns a model with some parameters and buffers of its own, which shares all else.
+
+        A deep copy of a model of a hundred nodes takes a tenth of a second, and replicates of a
+        fit are many.
+        """
+        found = _with_state(self, state, "")
+        assert isinstance(found, StructuralModel)
+        return found
 
     def parents_of(self, values: Tensor, node: int) -> Tensor:
         """Returns the columns of a node's parents, (..., p)."""
@@ -251,3 +262,22 @@ def _by_key(
         first.setdefault(m, name) for m, name in zip(mechanisms, graph.nodes, strict=True)
     )
     return {name: mechanism for mechanism, name in first.items()}, tied
+
+
+def _with_state(module: nn.Module, state: Mapping[str, Tensor], prefix: str) -> nn.Module:
+    def own(name: str, part: Tensor | None) -> Tensor | None:
+        given = state.get(prefix + name)
+        if given is None or part is None:
+            return part
+        return nn.Parameter(given, part.requires_grad) if isinstance(part, nn.Parameter) else given
+
+    found = copy.copy(module)
+    vars(found).update(
+        _parameters={name: own(name, part) for name, part in module._parameters.items()},
+        _buffers={name: own(name, part) for name, part in module._buffers.items()},
+        _modules={
+            name: None if part is None else _with_state(part, state, f"{prefix}{name}.")
+            for name, part in module._modules.items()
+        },
+    )
+    return found

@@ -79,6 +79,8 @@ class Cache:
     fit: Asked
     replicates: dict[str, list[Asked]] = field(default_factory=dict)
     """Replicates of the fit, by their number and the table they come from."""
+    unsaved: str | None = None
+    """Those of them that were made here last, and are not on disk yet."""
     rows: tuple[str, RowPopulation] | None = None
     """The rows that an average was last taken over, and which they are."""
     replicating: threading.Lock = field(default_factory=threading.Lock)
@@ -103,6 +105,8 @@ class EffectMixin:
     unseen: str
     _table: IncompleteTable | None
     """The table of the fit, for intervals; a saved model leaves it behind."""
+    _digest: str | None
+    """By which it is recognised; None in models that did not note it."""
     _cache: Cache
 
     def effect(
@@ -225,21 +229,24 @@ class EffectMixin:
         seed: int,
     ) -> Iterator[tuple[StructuralModel, Units]]:
         """Yields the fit, and each replicate where an interval is asked for, with their units."""
+        self._refuse_level(interval, replicates)
         population = population or ("rows" if self.graph_.blocks else "model")
         if population not in ("rows", "model"):
             raise InputError(f"population is 'rows' or 'model'; got {population!r}.")
-        others, few = self._replicates(interval, data, replicates), self.settings_.replicates
+        few = self.settings_.replicates
         if population == "rows":
             rows = self._rows(data, draws, seed)
             yield self.model_, rows.units(self.model_, ask.moved)
+            others = self._replicates(interval, data, replicates)
             weights = bootstrap_weights(len(others), rows.completed.shape[1], self.seed)
             rows = rows.first(few.row_completions)
             for asked, weight in zip(others, weights, strict=True):
                 yield asked.model, rows.units(asked.model, ask.moved, weight)
             return
         noise = self._noise(draws, seed, "effect")
-        for asked in (self._cache.fit, *others):
-            own = noise if asked is self._cache.fit else noise[: few.units]
+        yield self.model_, Units(noise, self._cache.fit.natural(noise, seed))
+        for asked in self._replicates(interval, data, replicates):
+            own = noise[: few.units]
             yield asked.model, Units(own, asked.natural(own, seed))
 
     def _rows(self, data: Table | None, draws: int, seed: int) -> RowPopulation:
@@ -264,16 +271,19 @@ class EffectMixin:
         """Returns replicates of the fit, made once for each table and number."""
         if interval is None:
             return []
-        if not isinstance(interval, int | float) or not 0.0 < interval < 1.0:
-            raise InputError(f"interval is a level between 0 and 1, such as 0.95; got {interval}.")
-        if count is not None:
-            check_count("replicates", count, least=self.settings_.replicates.fewest)
+        kept = self._cache.replicates
+        if data is None and self._table is None and f"{count} {self._digest}" in kept:
+            return kept[f"{count} {self._digest}"]  # as they were saved with the model
         table = self._table_of_fit(data)
         key = f"{count} {table.digest}"
-        kept = self._cache.replicates
         with self._cache.replicating:
             if key in kept:
                 return kept[key]
+            if table.digest != self._digest is not None:
+                logger.warning(
+                    "The table is not the one that the model was fitted to: the interval is that "
+                    "of a fit to this one."
+                )
             with ProgressBar("replicates", show=self.progress) as watch:
                 models = replicate_fit(
                     copy.deepcopy(self.model_),  # whose parameters are exchanged on the way
@@ -284,12 +294,36 @@ class EffectMixin:
                     count=count,
                     watch=watch,
                 )
-            kept[key] = [Asked(model, KEPT_OF_REPLICATES // len(models)) for model in models]
+            self._keep(key, models)
+            self._cache.unsaved = key
         return kept[key]
 
+    @property
+    def _replicated(self) -> bool:
+        """Whether an interval asks for no table, since it is there or was replicated."""
+        return self._table is not None or f"None {self._digest}" in self._cache.replicates
+
+    def _keep(self, key: str, models: Sequence[StructuralModel]) -> None:
+        """Keeps replicates for further questions."""
+        most = KEPT_OF_REPLICATES // len(models)
+        self._cache.replicates[key] = [Asked(model, most) for model in models]
+
+    def _refuse_level(self, interval: float | None, count: int | None) -> None:
+        """Refuses an interval that cannot be, before anything is worked out."""
+        if interval is None:
+            return
+        if not isinstance(interval, int | float) or not 0.0 < interval < 1.0:
+            raise InputError(f"interval is a level between 0 and 1, such as 0.95; got {interval}.")
+        if count is not None:
+            check_count("replicates", count, least=self.settings_.replicates.fewest)
+
     def _table_of_fit(self, data: Table | None) -> IncompleteTable:
+        """Returns the table of the fit; one that is given is remembered if it is that table."""
         if data is not None:
-            return self._read(data)
+            table = self._read(data)
+            if self._table is None and self._digest in (None, table.digest):
+                self._table = replace(table, outside=())
+            return table
         if self._table is None:
             raise InputError(
                 "an interval needs the table of the fit, which a saved model leaves behind; pass "

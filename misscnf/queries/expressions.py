@@ -3,7 +3,7 @@ r"""A small language for rules: `min(dose, 2)`, `age > 60`, `'high' if age > 60 
 | part | what |
 |---|---|
 | values | numbers, texts in quotes, True, False |
-| columns | by name, in backticks where a name is no plain word: `` `blood pressure` `` |
+| columns | by name; in backticks if it has other signs than letters, dots and spaces |
 | arithmetic | + − * / // % ** |
 | conditions | < <= > >= == !=, in ('II', 'III'), and, or, not (& | ~ too), a if c else b |
 | functions | min max abs round exp log sqrt floor ceil clip(x, low, high) where(c, a, b) |
@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import ast
 import difflib
+import keyword
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -110,23 +111,29 @@ class Expression:
         self.text, self.tree, self.names = text, tree, dict(names)
 
     @staticmethod
-    def parse(text: str) -> Expression:
-        """Reads a text, or says what in it is not of the language."""
+    def parse(text: str, columns: Collection[str] = ()) -> Expression:
+        """Reads a text, or says what in it is not of the language.
+
+        Of columns that are known, names with dots and spaces need no backticks.
+        """
         if len(text) > MOST_CHARACTERS:
             raise InputError(f"an expression has {MOST_CHARACTERS} characters at most.")
-        plain_text, quoted = _unquoted(text)
+        plain_text, quoted = _unquoted(text, columns)
         try:
             tree = ast.parse(plain_text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             reason = getattr(error, "msg", None) or "it is nested too deeply"
+            advice = "expected one such as min(dose, 2) or age > 60"
+            doubled = re.sub(rf"{_LITERAL}|(?<![<>=!])=(?!=)", _doubled, text)
+            if doubled != text:
+                reason, advice = "= assigns", f"two of them compare: {_shown(doubled)}"
             raise InputError(
-                f"{_shown(text)} cannot be read as an expression ({reason}); expected one such as "
-                f"min(dose, 2) or age > 60."
+                f"{_shown(text)} cannot be read as an expression ({reason}); {advice}."
             ) from error
         _check(tree, plain_text.strip())
         called = {id(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
-        columns = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in called]
-        return Expression(text, tree, {n.id: quoted.get(n.id, n.id) for n in columns})
+        names = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in called]
+        return Expression(text, tree, {n.id: quoted.get(n.id, n.id) for n in names})
 
     def __str__(self) -> str:
         return self.text
@@ -160,8 +167,18 @@ class Expression:
             ) from error
 
 
-def _unquoted(text: str) -> tuple[str, dict[str, str]]:
+_LITERAL = r"'[^']*'|\"[^\"]*\"|`[^`]*`"
+_OF_THE_LANGUAGE = {"and", "or", "not", "in", "if", "else", "True", "False", "None"}
+
+
+def _doubled(match: re.Match[str]) -> str:
+    return "==" if match.group() == "=" else match.group()
+
+
+def _unquoted(text: str, columns: Collection[str]) -> tuple[str, dict[str, str]]:
     """Returns the text with plain words for names in backticks, and what these stand for.
+
+    So do names of columns that Python would take apart (`bp.sys`), or for words of its own.
 
     As in pandas, & and | are `and` and `or`: Python's own would come before comparisons.
     """
@@ -170,13 +187,22 @@ def _unquoted(text: str) -> tuple[str, dict[str, str]]:
     def word(match: re.Match[str]) -> str:
         if match.group() in "&|":
             return " and " if match.group() == "&" else " or "
-        if not match.group().startswith("`"):
+        if not match.group().startswith("`") and match.group() not in odd:
             return match.group()
         name = f"_{len(quoted)}_quoted_column"
-        quoted[name] = match.group()[1:-1]
+        quoted[name] = match.group().strip("`")
         return name
 
-    return re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`|[&|]", word, text), quoted
+    odd = {
+        name
+        for name in columns
+        if re.fullmatch(r"[^\W\d][\w. ]*", name)
+        and (keyword.iskeyword(name) or not name.isidentifier())
+        and name not in _OF_THE_LANGUAGE
+    }
+    longest_first = sorted(odd, key=lambda name: (-len(name), name))
+    names = "".join(rf"|(?<![\w.]){re.escape(name)}(?!\w)" for name in longest_first)
+    return re.sub(rf"{_LITERAL}|[&|]{names}", word, text), quoted
 
 
 def _shown(text: str) -> str:

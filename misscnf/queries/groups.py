@@ -34,7 +34,12 @@ class Group:
         self, graph: CausalGraph, schema: Schema, where: Where | None, taken: Do | None
     ) -> None:
         self.schema = schema
-        self.where = _condition(where, graph) if isinstance(where, str) else where
+        if not (where is None or isinstance(where, str) or callable(where)):
+            raise InputError(
+                f"where is a condition such as 'age > 60 and sex == 'f'', or a function of the "
+                f"frame of units, not of type {type(where).__name__}; join several with `and`."
+            )
+        self.where = _condition(where, graph, schema) if isinstance(where, str) else where
         self.taken = [graph.index(name) for name in taken or ()]
         """The nodes that units take by themselves as they are assigned."""
         self.words = _in_words(where, taken)
@@ -68,14 +73,16 @@ def _in_words(where: Where | None, taken: Do | None) -> str | None:
     return ", ".join(words) or None
 
 
-def _condition(text: str, graph: CausalGraph) -> Expression:
-    """Reads a condition, and refuses columns that are not there."""
-    condition = Expression.parse(text)
+def _condition(text: str, graph: CausalGraph, schema: Schema) -> Expression:
+    """Reads a condition, and refuses one that no unit can be asked: it is tried out on one."""
+    condition = Expression.parse(text, graph.nodes)
     for name in condition.columns:
         try:
             graph.index(name)
         except InputError as error:
             raise InputError(f"where {text!r} reads {name!r}, and {error}") from error
+    unit = [0.0 if column.domain.discrete else 0.5 for column in schema.columns]
+    _holds(condition, schema.decode_frame(torch.tensor([unit], dtype=torch.float64)))
     return condition
 
 

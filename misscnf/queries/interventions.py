@@ -59,7 +59,7 @@ def read_policies(
         graph.refuse_intervention(name)
         reader = _Reader(graph, schema, graph.index(name))
         if isinstance(value, str) and not _is_level(value, reader.column):
-            value = _parsed(value, reader.column)
+            value = _parsed(value, reader.column, graph.nodes)
         if isinstance(value, Draw) or (isinstance(value, Expression) and value.draws):
             generator = derive_generator(seed, "policy", name)
             score = torch.randn(shape, generator=generator, dtype=torch.float64)
@@ -78,9 +78,9 @@ def _is_level(text: str, column: Column) -> bool:
     return isinstance(column, Levels) and not np.isnan(column.parse(pd.Series([text]))[0])
 
 
-def _parsed(text: str, column: Column) -> Expression:
+def _parsed(text: str, column: Column, nodes: Sequence[str]) -> Expression:
     try:
-        return Expression.parse(text)
+        return Expression.parse(text, nodes)
     except InputError as error:
         raise InputError(
             f"the intervention on {column.name!r}: expected {column.expected}, or an expression, "

@@ -337,6 +337,17 @@ CASES = {
     "interval beyond 1": Case(
         f"{EFFECT} --do t=1 --interval 1.5", f"{EFFECT} --do t=1", "--interval is a share"
     ),
+    "where with one =": Case(
+        f"{EFFECT} --do t=1 --where 't = 1'",
+        f"{EFFECT} --do t=1 --where 't == 1'",
+        "two of them compare: 't == 1'",
+    ),
+    "where of a text and a number": Case(
+        f"{EFFECT} --do t=1 --where 'stage > 3'",
+        f"{EFFECT} --do t=1 --where 'dose > 1'",
+        "--where: ",
+    ),
+    "two = in an arm": Case(f"{EFFECT} --do t==1", f"{EFFECT} --do t=1", "one = is enough: t=1"),
     "interval without its table": Case(
         f"{EFFECT} --do t=1 --interval 0.9",
         f"{EFFECT} --do t=1 --interval 0.9 --data data.csv",

@@ -34,7 +34,7 @@ def as_json(result):
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_fits_a_screen_and_has_an_example(call, verb):
     lines = done(call([verb, "--help"])).stdout.splitlines()
-    assert len(lines) <= 24
+    assert len(lines) <= 30
     assert max(map(len, lines)) <= 100
     assert lines[-1].strip().startswith(f"Example: misscnf {verb}")
 
@@ -245,6 +245,23 @@ def test_an_interval_of_the_command_is_that_of_the_library(call, here):
     assert (found["lower"], found["upper"]) == pytest.approx(expected.interval)
     assert found["level"] == 0.9
     assert "90 % interval" in done(call(f"{ask} --draws 500")).stdout
+
+
+def test_replicates_are_kept_beside_the_model(call, here, monkeypatch):
+    ask = "effect model --on y --do t=1 --versus t=0 --interval 0.9 --draws 500"
+    first = done(call(f"{ask} --data data.csv"))
+    assert "kept 100 replicates of the fit in model (" in first.stderr
+    monkeypatch.setattr(
+        "misscnf.queries.asking.replicate_fit", lambda *a, **k: pytest.fail("replicates were made")
+    )
+    again = done(call(ask))
+    assert (again.stdout, "kept" in again.stderr) == (first.stdout, False)
+
+
+def test_a_fit_can_bring_its_replicates(call, here):
+    fit = "fit data.csv --graph graph.dot --preset linear --replicates --out quick"
+    done(call(fit))
+    done(call("effect quick --on y --do t=1 --versus t=0 --interval 0.9 --draws 500"))
 
 
 def test_groups_and_the_treated(call, here):

@@ -333,3 +333,15 @@ def test_counts_in_objects_come_back_as_whole_numbers():
     found = table.complete(torch.tensor([[0.0], [5.0], [0.0], [0.0]]))["x"]
     assert found.tolist() == [0, 5, 2, 9]
     assert type(found.iloc[1]) is int
+
+
+def test_numbers_in_a_file_are_levels_whose_texts_are_numbers():
+    """A table with the levels '0' and '1' is 0 and 1 in a CSV file, and comes back as texts."""
+    cells = pd.Series(["0", "1", None, "1"], dtype="category")
+    fitted = IncompleteTable.read(pd.DataFrame({"a": cells}), ["a"])
+    rows = pd.DataFrame({"a": [1.0, np.nan, 0.0]})
+    table = IncompleteTable.read(rows, ["a"], fitted.schema)
+    assert table.raw[:, 0].tolist()[::2] == [1.0, 0.0]
+    assert table.complete(torch.ones(3, 1))["a"].tolist() == ["1", "1", "0"]
+    with pytest.raises(InputError, match="has 2"):
+        IncompleteTable.read(pd.DataFrame({"a": [2]}), ["a"], fitted.schema)

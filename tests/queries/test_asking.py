@@ -189,14 +189,43 @@ def test_replicates_are_made_once(model, monkeypatch):
     assert len(calls) == 2
 
 
-@pytest.mark.slow
-def test_a_loaded_model_asks_for_its_table(model, tmp_path):
-    model.save(tmp_path / "m")
+def test_a_loaded_model_asks_for_its_table_once(tmp_path):
+    fresh = MissCNF(GRAPH, "linear", progress=False).fit(people())
+    fresh.save(tmp_path / "m")
     loaded = MissCNF.load(tmp_path / "m")
     with pytest.raises(InputError, match="needs the table of the fit"):
         loaded.effect("y", **EFFECT, interval=0.95)
     effect = loaded.effect("y", **EFFECT, interval=0.95, data=people())
-    assert effect.interval == pytest.approx(model.effect("y", **EFFECT, interval=0.95).interval)
+    assert effect.interval == pytest.approx(fresh.effect("y", **EFFECT, interval=0.95).interval)
+    rows = loaded.effect("y", **EFFECT, population="rows", draws=1200)
+    assert rows.estimate == fresh.effect("y", **EFFECT, population="rows", draws=1200).estimate
+
+
+def test_another_table_than_that_of_the_fit_is_told(tmp_path, caplog):
+    fresh = MissCNF(GRAPH, "linear", progress=False).fit(people())
+    fresh.effect("y", **EFFECT, interval=0.95, data=people(300), replicates=6)
+    assert "not the one that the model was fitted to" in caplog.text
+
+
+def test_a_group_is_refused_before_any_replicate(monkeypatch):
+    fresh = MissCNF(GRAPH, "linear", progress=False).fit(people())
+    monkeypatch.setattr(
+        "misscnf.queries.asking.replicate_fit", lambda *a, **k: pytest.fail("replicates were made")
+    )
+    for where, why in {
+        "age >": "cannot be read",
+        "t = 1": "two of them compare: 't == 1'",
+        "weight > 3": "no node 'weight'",
+        "ward > 3": "cannot be worked out",
+        "age + 1": "does not say yes or no",
+        "age > 500": "no unit of",
+        ("age > 3",): "not of type tuple; join several",
+        1: "not of type int",
+    }.items():
+        with pytest.raises(InputError, match=why):
+            fresh.effect("y", **EFFECT, where=where, interval=0.95)
+    with pytest.raises(InputError, match="not of type list; join several with `and`"):
+        fresh.effect("y", **EFFECT, where=["age > 3"])
 
 
 @pytest.mark.parametrize("level", [0, 1, 1.5, -0.2, "much"])

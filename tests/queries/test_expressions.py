@@ -117,3 +117,17 @@ def test_columns_that_are_read():
     assert Expression.parse("normal(dose, 1)").draws
     assert Expression.parse("dose").bare
     assert not Expression.parse("dose + 1").bare
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("bp.sys > 120 and dose < 2", ("bp.sys", "dose")),
+        ("bp.sys.between(1, 2)", ("bp.sys",)),
+        ("blood pressure + 1", ("blood pressure",)),
+        ("class == 'bp.sys' or `blood pressure` > bp", ("class", "blood pressure", "bp")),
+    ],
+)
+def test_names_with_dots_and_spaces_need_no_backticks_where_they_are_known(text, names):
+    known = ["bp", "bp.sys", "blood pressure", "class", "dose", "in"]
+    assert Expression.parse(text, known).columns == names

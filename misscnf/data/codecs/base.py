@@ -87,6 +87,10 @@ class Column(ABC):
     def possible(self, raw: np.ndarray) -> np.ndarray:
         """Whether each raw number can have a probability above zero, True in holes (N,)."""
 
+    def as_written(self, cells: pd.Series) -> pd.Series:
+        """Returns cells of new rows as the fitted table would have had them."""
+        return cells
+
     def read(self, cells: pd.Series, *, unseen: str = "error") -> np.ndarray:
         """Reads cells as raw numbers (N,), NaN in the holes.
 

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_any_real_numeric_dtype
 
 from misscnf.data import domains, dtypes
 from misscnf.data.cells import Label, listed, plain, quoted, row_label
@@ -87,6 +88,17 @@ class Levels(Column, kinds=("binary", "ordinal", "categorical")):
     @property
     def expected(self) -> str:
         return f"one of the levels {listed(self.levels, most=20)}"
+
+    def as_written(self, cells: pd.Series) -> pd.Series:
+        """Numbers as the texts that levels are: a file says 0 for the level '0' too."""
+        texts = all(isinstance(level, str) for level in self.levels)
+        if not texts or not is_any_real_numeric_dtype(cells.dtype):
+            return cells
+        numbers = pd.to_numeric(pd.Series(self.levels), errors="coerce")
+        if numbers.isna().any() or numbers.duplicated().any():
+            return cells
+        known = dict(zip(numbers, self.levels, strict=True))
+        return cells.map(lambda cell: known.get(cell, cell), na_action="ignore").astype(OBJECT)
 
     def read(self, cells: pd.Series, *, unseen: str = "error") -> np.ndarray:
         codes = self._codes(cells)

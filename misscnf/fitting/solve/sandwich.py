@@ -22,12 +22,10 @@ say little of spreads as the prior leaves it:
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import functional_call, grad, jacrev, vmap
 
 from misscnf.draws import derive_generator
@@ -242,34 +240,9 @@ def one_step_replicates(
 
 def moved(model: StructuralModel, move: Tensor) -> StructuralModel:
     """Returns a copy whose parameters are moved, block by block."""
-    parameters = list(model.parameters())
-    steps = move.split([parameter.numel() for parameter in parameters])
-    places = {
-        parameter: nn.Parameter(
-            parameter.detach() + step.reshape(parameter.shape), parameter.requires_grad
-        )
-        for parameter, step in zip(parameters, steps, strict=True)
-    }
-    found = _with_parameters(model, places)
-    assert isinstance(found, StructuralModel)
-    return found
-
-
-def _with_parameters(module: nn.Module, places: Mapping[nn.Parameter, nn.Parameter]) -> nn.Module:
-    """Returns a module with other parameters, which shares all else.
-
-    A deep copy of a model of a hundred nodes takes a tenth of a second, and replicates are many.
-    """
-    found = copy.copy(module)
-    vars(found).update(
-        _parameters={
-            name: None if part is None else places[part]
-            for name, part in module._parameters.items()
-        },
-        _buffers=dict(module._buffers),
-        _modules={
-            name: None if part is None else _with_parameters(part, places)
-            for name, part in module._modules.items()
-        },
+    parameters = dict(model.named_parameters())
+    steps = move.split([parameter.numel() for parameter in parameters.values()])
+    pairs = zip(parameters.items(), steps, strict=True)
+    return model.with_state(
+        {name: own.detach() + by.reshape(own.shape) for (name, own), by in pairs}
     )
-    return found

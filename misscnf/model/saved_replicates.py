@@ -1,0 +1,87 @@
+r"""Replicates of a fit on disk, beside the model that they belong to.
+
+    replicates.safetensors    every tensor that differs from the fit's, stacked: (B, …)
+
+The header says which fit they replicate, from which table and how many were asked for, and holds
+the digest of the tensors. They can always be made again, so a file that is damaged or of another
+fit is left aside with a warning, and is no error.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from misscnf.data.files import digest, write_atomically
+from misscnf.model.structural import StructuralModel
+from misscnf.paths import expanded
+
+__all__ = ["save_replicates", "load_replicates", "drop_replicates"]
+
+logger = logging.getLogger("misscnf")
+
+NAME = "replicates.safetensors"
+
+
+def save_replicates(
+    folder: str | os.PathLike[str],
+    fit: StructuralModel,
+    models: Sequence[StructuralModel],
+    about: Mapping[str, str],
+) -> int:
+    """Writes replicates into the folder of their model, and returns the bytes that they take."""
+    states, own = [model.state_dict() for model in models], fit.state_dict()
+    stacked = {name: torch.stack([state[name] for state in states]) for name in own}
+    moved = {name: part for name, part in stacked.items() if (part != own[name]).any()}
+    # One entry, since a header with several has them in any order, and not always the same bytes.
+    header = {"misscnf": json.dumps({**about, "digest": digest(save(moved))}, sort_keys=True)}
+    data: bytes = save(moved, header)
+    write_atomically(expanded(folder) / NAME, data)
+    return len(data)
+
+
+def load_replicates(
+    folder: str | os.PathLike[str], fit: StructuralModel, fingerprint: str
+) -> tuple[list[StructuralModel], dict[str, Any]] | None:
+    """Reads the replicates of a fit with this fingerprint, and what is said of them."""
+    path = expanded(folder) / NAME
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, framework="pt") as file:
+            about = json.loads(file.metadata()["misscnf"])
+            if about["fit"] != fingerprint:
+                logger.info("%s is of another fit, and is left aside.", str(path))
+                return None
+            stacked = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if digest(save(stacked)) != about["digest"]:
+            raise ValueError("its numbers have been altered")
+        return _build(fit, stacked), about
+    except Exception as error:  # whatever a damaged file leads to
+        reason = " ".join(str(error).split())[:100]
+        logger.warning("%s is left aside (%s); replicates are made anew.", str(path), reason)
+        return None
+
+
+def drop_replicates(folder: str | os.PathLike[str]) -> None:
+    """Removes replicates that belong to a model that was in the folder before."""
+    (expanded(folder) / NAME).unlink(missing_ok=True)
+
+
+def _build(fit: StructuralModel, stacked: Mapping[str, Tensor]) -> list[StructuralModel]:
+    own = fit.state_dict()
+    count = len(next(iter(stacked.values())))
+    for name, part in stacked.items():
+        if part.shape != (count, *own[name].shape) or part.isnan().any():
+            raise ValueError("its numbers do not fit the model")
+    return [
+        fit.with_state({name: part[b] for name, part in stacked.items()}) for b in range(count)
+    ]
