@@ -58,6 +58,7 @@ from misscnf.data.cells import (
 from misscnf.data.codecs import CODECS, Column, Continuous, Count, Levels, refuse_constant
 from misscnf.data.scales import Link, Unit
 from misscnf.errors import InputError
+from misscnf.graph.indicators import column_of
 from misscnf.paths import expanded, read_small_text
 
 __all__ = ["Kinds", "KindRules", "Request", "REQUESTS", "read_requests", "Note", "choose_columns"]
@@ -277,6 +278,9 @@ def choose_columns(
 
 def _choose(cells: pd.Series, name: str, request: Request | None, rules: KindRules) -> Choice:
     """Learns the codec of one column, of the kind that is asked for or inferred."""
+    lost = column_of(name)
+    if lost is not None:
+        return Levels.learn(name, "binary", (False, True), cells), Note(f"whether {lost} is lost")
     refuse_dates(cells, name)
     if not cells.notna().any():
         refuse_constant(name, np.array([]))

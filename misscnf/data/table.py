@@ -38,6 +38,7 @@ from misscnf.data.dtypes import OBJECT
 from misscnf.data.files import read_table
 from misscnf.data.kinds import KindRules, Kinds, Note, choose_columns, read_requests
 from misscnf.errors import InputError
+from misscnf.graph.indicators import column_of
 
 logger = logging.getLogger("misscnf")
 
@@ -64,6 +65,11 @@ class Schema:
     def kinds(self) -> dict[str, Any]:
         """What to ask for to get the same kinds again."""
         return {column.name: column.request for column in self.columns}
+
+    @cached_property
+    def indicators(self) -> dict[int, int]:
+        """For each indicator of loss the place of its column; frames leave indicators out."""
+        return _indicators(self.nodes)
 
     def describe(self) -> pd.DataFrame:
         """The table of kinds: one row a column, with its kind, its levels, its holes and why."""
@@ -94,17 +100,27 @@ class Schema:
         return total
 
     def decode_frame(
-        self, values: Tensor, index: pd.Index | None = None, exact: Collection[int] = ()
+        self,
+        values: Tensor,
+        index: pd.Index | None = None,
+        exact: Collection[int] = (),
+        *,
+        holes: bool = False,
     ) -> pd.DataFrame:
         """A DataFrame of the user's cells, with a column per node, of the model's values (N, d).
 
-        Numbers of the `exact` nodes are shown as they are where their dtype would round them.
+        Numbers of the `exact` nodes are shown as they are where their dtype would round them. With
+        `holes`, cells are missing where the indicator of their column says so.
         """
         numbers = _to_numpy(values)
         cells = {
             column.name: column.series(numbers[:, j], exact=j in exact)
             for j, column in enumerate(self.columns)
+            if j not in self.indicators
         }
+        for i, j in self.indicators.items() if holes else ():
+            name = self.columns[j].name
+            cells[name] = cells[name].mask(numbers[:, i] > 0.5)
         return _frame(cells, pd.RangeIndex(len(numbers)) if index is None else index)
 
     def to_dict(self) -> dict[str, Any]:
@@ -201,12 +217,15 @@ class IncompleteTable:
         else:
             require_all = require_all or schema is None
             frame = read_table(source)
-            positions = locate_columns(frame, nodes, require_all=require_all)
+            named = _with_columns(nodes, frame)
+            positions = locate_columns(frame, named, require_all=require_all)
             cells = tuple(_cells(frame, positions.get(node)) for node in nodes)
+            cells = _with_lost(cells, nodes, positions)
             if schema is not None:
                 pairs = zip(schema.columns, cells, strict=True)
                 cells = tuple(column.as_written(part) for column, part in pairs)
             else:
+                _refuse_kept(cells, nodes)
                 schema = Schema(*choose_columns(cells, nodes, kinds, list(frame.columns), rules))
             table = cls._encoded(frame, positions, cells, schema, unseen)
         if not keep_impossible and table.impossible.any():
@@ -232,6 +251,8 @@ class IncompleteTable:
         possible = [column.possible(raw[:, j]) for j, column in enumerate(schema.columns)]
         impossible = ~np.column_stack(possible)
         observed = ~np.isnan(raw) & ~impossible
+        for i, j in schema.indicators.items():  # what cannot be read is lost too
+            raw[:, i] = np.where(observed[:, i], ~observed[:, j], np.nan)
         values = _encode(schema, raw, observed, frame.index)
         rest = sorted(set(range(frame.shape[1])) - set(positions.values()))
         # A shallow copy, so that renaming the index of one object does not rename the other's.
@@ -337,6 +358,8 @@ class IncompleteTable:
         holes = ~self.observed.numpy()
         cells = {}
         for j, (column, given) in enumerate(zip(self.schema.columns, self.cells, strict=True)):
+            if j in self.schema.indicators:
+                continue
             fill = np.tile(holes[:, j] | (j in replaced), repeats)
             cells[column.name] = _fill(column, given, drawn[:, j], fill, exact=j in exact)
         return _frame(cells, self.index if index is None else index)
@@ -400,6 +423,45 @@ def _fill(
     mixed = repeated.to_numpy(dtype=object, copy=True)  # without holes, any dtype takes it
     mixed[places] = cells.to_numpy(dtype=object)
     return pd.Series(mixed.tolist(), dtype=dtype)
+
+
+def _indicators(nodes: Sequence[str]) -> dict[int, int]:
+    """For each indicator of loss among nodes, the place of its column."""
+    columns = {i: column_of(node) for i, node in enumerate(nodes)}
+    return {i: list(nodes).index(column) for i, column in columns.items() if column is not None}
+
+
+def _with_columns(nodes: Sequence[str], frame: pd.DataFrame) -> list[str]:
+    """The nodes that have a column; an indicator has none, and none of the user's may be one."""
+    there = {name for name in frame.columns if isinstance(name, str)}
+    taken = [node for node in nodes if column_of(node) is not None and node in there]
+    if taken:
+        raise InputError(
+            f"the table has a column {taken[0]!r}, which is what the graph calls the indicator of "
+            f"{column_of(taken[0])!r}, made from its holes; rename or drop that column."
+        )
+    return [node for node in nodes if column_of(node) is None]
+
+
+def _with_lost(
+    cells: tuple[pd.Series, ...], nodes: Sequence[str], positions: Mapping[str, int]
+) -> tuple[pd.Series, ...]:
+    """The cells with those of indicators: whether their column has a hole, if it is there."""
+    found = list(cells)
+    for i, j in _indicators(nodes).items():
+        if nodes[j] in positions:
+            found[i] = cells[j].isna()
+    return tuple(found)
+
+
+def _refuse_kept(cells: Sequence[pd.Series], nodes: Sequence[str]) -> None:
+    """Refuses the loss of a column that has no holes."""
+    for i, j in _indicators(nodes).items():
+        if not cells[i].any():
+            raise InputError(
+                f"the graph has the loss of {nodes[j]!r}, and no cell of that column is lost; "
+                f"leave {nodes[i]!r} out."
+            )
 
 
 def _cells(frame: pd.DataFrame, position: int | None) -> pd.Series:

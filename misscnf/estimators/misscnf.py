@@ -32,6 +32,7 @@ import numpy as np
 import pandas as pd
 import torch
 from sklearn.base import BaseEstimator
+from torch import Tensor
 
 from misscnf.data.column_names import ArrayLike, column_names, name_columns, refuse_width
 from misscnf.data.kinds import Kinds
@@ -47,6 +48,7 @@ from misscnf.fitting.select.parents import arrange_blocks, whole_members
 from misscnf.fitting.settings import Settings, preset_settings
 from misscnf.fitting.train.loop import EpochRecord
 from misscnf.graph import CausalGraph, GraphLike
+from misscnf.graph.indicators import Loss
 from misscnf.identification import uncovered_families, warning_sentence
 from misscnf.model import StructuralModel, Structure
 from misscnf.model.saved_replicates import drop_replicates, load_replicates, save_replicates
@@ -91,6 +93,9 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         settings: Changes to the preset, such as `{"epochs": 20}`.
         blocks: Names of blocks with their members, such as `{"confounders": ["age", "sex"]}`:
             columns among which no arrow is claimed. The name stands for them in the graph.
+        loss: What drives the loss of values, such as `{"y": ["y", "dose"]}`, or "self": every
+            column with holes by itself and its parents. The same as arrows into `missing(y)` in
+            the graph; None takes holes as lost at random.
         allow_uncovered: Whether to train networks although some family is never seen whole.
         progress: Whether to show a progress bar; None shows it in a terminal.
 
@@ -137,6 +142,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         device: str = "cpu",
         settings: dict[str, Any] | None = None,
         blocks: Mapping[str, Sequence[str]] | None = None,
+        loss: Loss | None = None,
         allow_uncovered: bool = False,
         progress: bool | None = None,
     ) -> None:
@@ -148,6 +154,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         self.device = device
         self.settings = settings
         self.blocks = blocks
+        self.loss = loss
         self.allow_uncovered = allow_uncovered
         self.progress = progress
 
@@ -170,7 +177,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             checkpoint: A directory that lets an interrupted fit go on to the same bits.
         """
         source = df if isinstance(df, IncompleteTable) else read_table(name_columns(df))
-        graph = self._read_graph(source.columns)
+        graph = self._read_graph(source.columns).with_loss(self.loss, _holed(source))
         settings = preset_settings(self.preset, self.settings)
         device = _device(self.device)
         if self.unseen not in ("error", "missing"):
@@ -188,6 +195,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         table = table.in_order(graph.nodes)
         richer = settings.selection.whole_members
         lines = [] if richer else whole_members(graph, table.observed)
+        lines += _lines_of_loss(graph, table.observed)
         self._check_families(graph, table, settings)
         train, held_out, shift = self._split(table, validation)
         with ProgressBar("fitting", show=self.progress) as bar:
@@ -294,7 +302,11 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         self, graph: CausalGraph, table: IncompleteTable, settings: Settings
     ) -> None:
         """Warns of families that no row shows whole; refuses to train networks on them."""
-        uncovered = uncovered_families(graph, table.observed)
+        uncovered = [
+            name
+            for name in uncovered_families(graph, table.observed)
+            if graph.index(name) not in graph.indicators
+        ]
         sentence = warning_sentence(graph, uncovered) if uncovered else ""
         if uncovered and settings.train and not self.allow_uncovered:
             raise InputError(
@@ -421,6 +433,23 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         if "text/html" in bundle:  # not with sklearn.set_config(display="text")
             bundle["text/html"] = self._repr_html_inner()
         return bundle
+
+
+def _holed(source: pd.DataFrame | IncompleteTable) -> list[str]:
+    """Returns the columns that have holes."""
+    if isinstance(source, IncompleteTable):
+        some = (~source.observed).any(0).tolist()
+        return [name for name, holes in zip(source.nodes, some, strict=True) if holes]
+    return [name for name in source.columns[source.isna().any()] if isinstance(name, str)]
+
+
+def _lines_of_loss(graph: CausalGraph, observed: Tensor) -> list[int]:
+    """Returns the indicators that stay logistic lines.
+
+    A flexible law of a loss that reads what it hides follows the shape of the values instead.
+    """
+    shown = observed.all(0)
+    return [i for i in graph.indicators if not bool(shown[list(graph.parents[i])].all())]
 
 
 def ordered_graph(names: Sequence[str] | pd.Index) -> CausalGraph:

@@ -38,6 +38,7 @@ import pandas as pd
 
 from misscnf.errors import InputError, naming
 from misscnf.graph import readers
+from misscnf.graph.indicators import Loss, check_indicators, column_of, loss_edges
 from misscnf.paths import expanded, read_small_text
 
 __all__ = ["CausalGraph", "GraphLike"]
@@ -93,6 +94,7 @@ class CausalGraph:
         names = list(dict.fromkeys([*listed, *(name for pair in pairs for name in pair)]))
         if not names:
             raise InputError("the graph is empty; give at least one node.")
+        check_indicators(dict.fromkeys(names), pairs)
         number = {name: i for i, name in enumerate(names)}
         causes: list[set[int]] = [set() for _ in names]
         for cause, effect in pairs:
@@ -236,6 +238,48 @@ class CausalGraph:
         wanted = {block: iter([n for n in order if n in of]) for block, of in self.blocks.items()}
         nodes = [next(wanted.get(self._shown(name), iter(())), name) for name in self.nodes]
         return CausalGraph.from_edges([*kept, *inside], nodes, self.blocks)
+
+    def with_loss(self, loss: Loss | None, holes: Collection[str] = ()) -> CausalGraph:
+        """Returns the graph with indicators of loss; see `misscnf.graph.indicators`.
+
+        Arguments:
+            loss: What drives the loss of which column, or "self".
+            holes: The columns that have holes, for "self".
+        """
+        if loss is None:
+            return self
+        parents = {name: self.parents_of(name) for name in self.nodes}
+        edges = loss_edges(loss, self.nodes, parents, holes)
+        return CausalGraph.from_edges([*self.edges, *edges], self.nodes, self.blocks)
+
+    def without_indicators(self) -> CausalGraph:
+        """Returns the graph of the values alone."""
+        if not self.indicators:
+            return self
+        nodes = [name for name in self.nodes if column_of(name) is None]
+        edges = [edge for edge in self.edges if column_of(edge[1]) is None]
+        return CausalGraph.from_edges(edges, nodes, self.blocks)
+
+    @cached_property
+    def indicators(self) -> dict[int, int]:
+        """For each indicator of loss the position of the column that it speaks of."""
+        columns = {i: column_of(name) for i, name in enumerate(self.nodes)}
+        return {i: self.index(column) for i, column in columns.items() if column is not None}
+
+    @cached_property
+    def selected(self) -> frozenset[int]:
+        """Nodes whose law is another among the rows that show their family.
+
+        These are the nodes on which, given their parents, the indicators of their family depend.
+        Without indicators nothing is said of losses, and there are none.
+        """
+        graph, found = self.to_networkx(), set()
+        for i, parents in enumerate(self.parents):
+            of = {r for r, column in self.indicators.items() if column in (i, *parents)} - {i}
+            names = ({self.nodes[j] for j in part} for part in ({i}, of, parents))
+            if of and not nx.is_d_separator(graph, *names):
+                found.add(i)
+        return frozenset(found)
 
     @property
     def edges_inside(self) -> list[Edge]:

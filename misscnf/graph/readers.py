@@ -16,6 +16,9 @@ Seven ways of writing are told apart by their content, with a file's suffix as a
   arrow is claimed: ``{a, b} -> c`` is both edges and a block, ``w = {a, b}; w -> c`` gives it a
   name. Tiers are ``a, b < c, d < e``: each is a block, and a cause of all later ones.
 
+The indicator of a loss, ``missing(y)``, is a name like any other; DOT, GML and dagitty want it in
+quotes, and are read without too.
+
 A mark that would change the meaning if it were skipped is refused: arrows that are not directed,
 latent nodes, DOT's ``dir=both``, a lavaan term fixed at zero. Whether the edges form a causal
 graph at all (names, cycles) is for `misscnf.graph.dag` to check.
@@ -93,7 +96,7 @@ _TOKEN = re.compile(
     rf"""(?P<quoted>{_QUOTED})
     | (?P<value> =\s* (?: {_QUOTED} | <(?:[^<>]|<[^<>]*>)*> | [^\s,;="<>\[\]{{}}]+ ))
     | (?P<arrow> [@<]?-{{1,2}}[@>]? | [→←↔])
-    | (?P<name> [\w.]+ (?:-[\w.]+)*)
+    | (?P<name> missing\([^()"]+\) | [\w.]+ (?:-[\w.]+)*)
     | (?P<mark> \S)""",
     re.VERBOSE,
 )
@@ -412,7 +415,7 @@ def _lavaan_names(number: int, line: str, side: str) -> list[str]:
         *modifier, name = (part.strip() for part in term.rsplit("*", maxsplit=1))
         if name == "1":
             continue
-        if not re.fullmatch(r"[\w.]*[^\W\d][\w.]*", name):
+        if not re.fullmatch(r"missing\([\w.]+\)|[\w.]*[^\W\d][\w.]*", name):
             raise _unreadable(number, line, f"{name!r} is not a variable")
         if modifier and re.fullmatch(r"0+\.?0*", modifier[0]):
             raise _unreadable(number, line, "a term fixed at zero is no edge; leave it out")

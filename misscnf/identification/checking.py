@@ -83,6 +83,8 @@ def check(
     short = {"regions.chance": chance, "regions.share": share}
     chosen = change(settings, {name: given for name, given in short.items() if given is not None})
     table = IncompleteTable.read(df, graph.nodes, kinds=kinds)
+    graph = graph.without_indicators()
+    table = table.in_order(graph.nodes)
     if not graph.edges_inside:  # of blocks; a fitted graph has its arrows
         graph = arrange_blocks(graph, table.values, table.observed, table.schema.domains)
         table = table.in_order(graph.nodes)

@@ -54,6 +54,7 @@ class QueryMixin(EffectMixin):
         *,
         given: Sequence[str] = (),
         do: Do | None = None,
+        holes: bool = True,
         quality: bool = False,
         seed: int = 0,
     ) -> pd.Series | pd.DataFrame:
@@ -70,12 +71,18 @@ class QueryMixin(EffectMixin):
                 a value or a rule is what these say, whatever the row shows of it, and has no
                 density of its own; a column with a `Draw` has the density that it is drawn from.
                 What a rule reads may be missing: it is integrated over.
+            holes: Whether what is lost counts where the graph has indicators of loss: the density
+                is that of values and holes together, or of the values alone.
             quality: Whether to return a DataFrame with `standard_error` (0 where exact),
                 `effective_draws` (infinite where exact) and `reason` (why a row has −∞) beside
                 `log_prob`.
             seed: Where the randomness of integrals without a closed form starts.
         """
         table = self._read(df, keep_impossible=True)
+        if not holes:
+            seen = table.observed.clone()
+            seen[:, list(self.schema_.indicators)] = False
+            table = replace(table, observed=seen)
         policies = read_policies(do, self._graph(), self.schema_, len(table), seed)
         names = [given] if isinstance(given, str) else list(given)
         nodes = [self.graph_.index(name) for name in names]
@@ -119,6 +126,7 @@ class QueryMixin(EffectMixin):
         *,
         do: Do | None = None,
         given: Table | None = None,
+        holes: bool = False,
         seed: int = 0,
     ) -> pd.DataFrame:
         """Draws from the model, under interventions if there are any.
@@ -129,6 +137,8 @@ class QueryMixin(EffectMixin):
             given: Rows to complete: draws come from p(rest | what a row shows), in the intervened
                 world. What a row shows of a column with a value or a rule is left out; of a column
                 with a `Draw` it counts, so leave it empty to have it drawn.
+            holes: Whether rows come as collected: with holes, where the graph has indicators of
+                loss that say so. Not with `given`.
             seed: Where randomness starts.
 
         Returns:
@@ -148,7 +158,8 @@ class QueryMixin(EffectMixin):
         policies = read_policies(do, self._graph(), self.schema_, rows, seed)
         self._warn_beyond(do)
         noise = self._noise(rows, seed, "sample")
-        return self.schema_.decode_frame(self.model_.generate(noise, policies), exact=policies)
+        values = self.model_.generate(noise, policies)
+        return self.schema_.decode_frame(values, exact=policies, holes=holes)
 
     def counterfactual(
         self, df: Table, do: Do, *, draws: int | None = None, seed: int = 0

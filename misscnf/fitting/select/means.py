@@ -30,7 +30,6 @@ from misscnf.fitting.select.forms import Form, build_model, with_mechanisms
 from misscnf.fitting.select.given import Given
 from misscnf.fitting.select.nonlinearity import nonlinearity_p_values
 from misscnf.fitting.select.scores import blankets
-from misscnf.fitting.settings import Selection
 from misscnf.fitting.solve.simplified_newton import maximise_lines
 from misscnf.mechanisms import Growth, Mechanism
 from misscnf.model import StructuralModel, Structure
@@ -91,7 +90,7 @@ def choose_means(line: StructuralModel, given: Given, *, networks: bool = True) 
     with stage("trying curves"):
         families = {b: _family(given, completions, b) for b in asking}
         known = {b: its for b, its in families.items() if its.speaks(selection)}
-        trials = _try_curves(line, given, _unselected(known, p_values, selection))
+        trials = _try_curves(line, given, _unselected(known, p_values, given))
     ratios = {block: trial.over_line.ratio for block, trial in trials.items()}
     clear = {b for b, trial in trials.items() if ratios[b] >= trial.alone}
     narrow = {b for b in trials if ratios[b] >= selection.z} - clear
@@ -125,18 +124,21 @@ def _family(given: Given, completions: Completions, block: int) -> Family:
 
 
 def _unselected(
-    families: Mapping[int, Family], p_values: Mapping[int, float], selection: Selection
+    families: Mapping[int, Family], p_values: Mapping[int, float], given: Given
 ) -> dict[int, Family]:
     """Returns the families whose complete rows may be believed.
 
     Rows that show a family whole are a selection where loss depends on the node, and look bent
     then though nothing is. The score test is of the likelihood of all rows, which is not misled:
-    it has to agree clearly, unless every row that shows the node shows its family.
+    it has to agree clearly, unless every row that shows the node shows its family and the graph
+    has no arrow from the node to that loss.
     """
+    blocks, selected = given.structure.blocks, given.structure.graph.selected
     return {
         b: family
         for b, family in families.items()
-        if family.whole or p_values[b] < selection.network_p_value
+        if (family.whole and selected.isdisjoint(blocks[b]))
+        or p_values[b] < given.selection.network_p_value
     }
 
 
