@@ -42,6 +42,10 @@ class Solving:
     least_whole: float = 0.5
     """Of the rows that show a node, those that show its family: where they are fewer, a
     generalised linear model starts from rows that a joint normal law has completed."""
+    most_noise_of_line: float = 0.03
+    """Nats by which the log-likelihood of the table may differ with other random numbers, for a
+    generalised linear fit to search it: sums and quadrature are below, draws far above. A
+    sampling error is worth half a nat for every parameter."""
     least_information: float = 1e-3
     """Of the largest eigenvalue of the information: a flatter direction is not stretched more."""
     completions: int = 32

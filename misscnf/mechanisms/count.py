@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -95,12 +96,15 @@ class InverseCount(Mechanism):
         return count.to(parents.device).expand(parents.shape[:-1])
 
 
-class _Law(NamedTuple):
+@dataclass(frozen=True)
+class _Law:
     """Negative binomial laws, or Poisson ones, by their two tails: each keeps its own digits."""
 
     mean: np.ndarray
     r: np.ndarray | None
     """1/α; None makes the laws Poisson"""
+    most_walked: ClassVar[float] = 64.0
+    """Means up to which adding probabilities up is quicker than a search."""
 
     def tails(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns P(x ≤ k) and P(x > k), (...) each."""
@@ -116,6 +120,50 @@ class _Law(NamedTuple):
     def quantile(self, mass: np.ndarray, upper: np.ndarray) -> np.ndarray:
         """Returns the smallest k with P(x ≤ k) ≥ mass or, where `upper`, P(x > k) ≤ mass."""
         mass = np.maximum(mass, np.finfo(np.float64).tiny)
+        found = self._walk(mass, upper)
+        rest = np.isnan(found)
+        if rest.any():
+            law = self._of_some(rest)
+            found[rest] = law._invert(
+                *(np.broadcast_to(part, rest.shape)[rest] for part in (mass, upper))
+            )
+        return found
+
+    def _of_some(self, keep: np.ndarray) -> _Law:
+        mean = np.broadcast_to(self.mean, keep.shape)[keep]
+        return _Law(mean, None if self.r is None else np.broadcast_to(self.r, keep.shape)[keep])
+
+    def _walk(self, mass: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        """Adds probabilities up from zero on, all laws at once: most counts are small.
+
+        nan where the count is larger, or where rounding might decide.
+        """
+        parts = np.broadcast_arrays(self.mean, 0.0 if self.r is None else self.r, mass, upper)
+        found = np.full(parts[0].shape, np.nan)
+        mean, r, mass, upper = (part.ravel() for part in parts)
+        at = np.flatnonzero(mean <= self.most_walked)
+        mean, r, mass, upper = mean[at], r[at], mass[at], upper[at]
+        poisson = self.r is None
+        term = np.exp(-mean if poisson else -r * np.log1p(mean / r))  # of zero
+        step = mean if poisson else mean / (r + mean)
+        upto, sure = np.zeros_like(term), np.ones(len(at), dtype=bool)
+        for k in range(2 * int(self.most_walked)):
+            upto = upto + term
+            over = np.where(upper, mass - (1.0 - upto), upto - mass)
+            sure &= np.abs(over) > 1e-10 * mass + np.where(upper, 1e-13, 0.0)
+            there = over >= 0.0
+            found.flat[at[there & sure]] = k
+            left = ~there & sure
+            if not left.any():
+                break
+            at, mean, r, mass, upper, step, upto, sure, term = (
+                part[left] for part in (at, mean, r, mass, upper, step, upto, sure, term)
+            )
+            term = term * step * ((1.0 if poisson else k + r) / (k + 1.0))
+        return found
+
+    def _invert(self, mass: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        """Returns the same by scipy's quantile, with the digits of either tail."""
         level = np.where(upper, 1.0 - mass, mass)
         if self.r is None:
             guess = stats.poisson.ppf(level, self.mean)
@@ -124,11 +172,7 @@ class _Law(NamedTuple):
         guess = np.array(np.where(np.isfinite(guess), np.maximum(guess, 0.0), 0.0))
         wrong = ~self._reaches(guess, mass, upper) | self._reaches(guess - 1.0, mass, upper)
         if wrong.any():  # far in a tail, or where rounding decides
-            parts = [
-                np.broadcast_to(part, guess.shape)[wrong] for part in (mass, upper, self.mean)
-            ]
-            r = None if self.r is None else np.broadcast_to(self.r, guess.shape)[wrong]
-            guess[wrong] = _Law(parts[2], r)._bisect(*parts[:2])
+            guess[wrong] = self._of_some(wrong)._bisect(mass[wrong], upper[wrong])
         return guess
 
     def _reaches(self, k: np.ndarray, mass: np.ndarray, upper: np.ndarray) -> np.ndarray:

@@ -3,10 +3,11 @@
 import json
 import math
 
+import numpy as np
 import pytest
 import torch
 from discrete_mechanisms import DISCRETE, PARENTS, parents_of, random_discrete
-from scipy import stats
+from scipy import special, stats
 
 from misscnf.mechanisms import Categorical, Count, Ordinal
 
@@ -106,6 +107,27 @@ def test_log_probabilities_of_counts_are_those_of_scipy(name, log_mean):
     if expected is not None:
         found = mechanism.log_prob(k, torch.zeros(len(k), 0))
         torch.testing.assert_close(found, torch.from_numpy(expected), rtol=1e-10, atol=1e-9)
+
+
+@pytest.mark.parametrize("dispersed", [False, True])
+def test_counts_are_the_quantiles_of_their_tails(dispersed):
+    """Of small and large means, near the middle and far out, by scipy's incomplete integrals."""
+    count = Count(1, dispersed=dispersed).double().requires_grad_(requires_grad=False)
+    log_mean = torch.linspace(-4.0, 6.0, 60, dtype=torch.float64)
+    score = torch.linspace(-9.0, 9.0, 41, dtype=torch.float64)[:, None].expand(-1, 60)
+    parents = log_mean[:, None]
+    count.location.weight.fill_(1.0)
+    count.location.bias.zero_()
+    found = count.generate(score, parents).numpy()
+    mean, size = log_mean.exp().numpy(), 1.0 / (1.0 + count.least_dispersion)
+    law = stats.nbinom(size, size / (size + mean)) if dispersed else stats.poisson(mean)
+    lower = score.numpy() <= 0.0
+    upto, beyond = special.ndtr(score.numpy()), special.ndtr(-score.numpy())
+    for step, reaches in ((0, True), (-1, False)):
+        held = np.where(lower, law.cdf(found + step) >= upto, law.sf(found + step) <= beyond)
+        sure = np.where(lower, abs(law.cdf(found + step) / upto - 1.0), 1.0) > 1e-9
+        sure &= np.where(lower, 1.0, abs(law.sf(found + step) / beyond - 1.0)) > 1e-9
+        assert (held == reaches)[sure].all()
 
 
 def test_cut_points_are_those_of_the_cumulative_logits():

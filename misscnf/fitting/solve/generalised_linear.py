@@ -7,13 +7,17 @@ show has the likelihood of `inference.likelihood`, and by Fisher's identity its 
 
     ∇ Σ_rows log p(x_O) = Σ_rows E[ Σ_i ∇ log φ_i | x_O ],
 
-is exact wherever the integrals are: sums over discrete nodes, closed forms, quadrature. The search
-follows it with all rows at once. It starts from each block's own fit to the rows that show a
-family whole, which on a complete table is already the maximum, and moves in coordinates in which
-the information of the table at that start (`sandwich`) is one. A family that every row shows whole
-has nothing to do with the others: its own fit stays, and the search does not see it. Where few
-rows show a family whole, as with sixty parents, they are a poor start: the block is then fitted to
-rows that the joint normal law of the graph has completed.
+is exact wherever the integrals are: sums over discrete nodes, closed forms, quadrature. There the
+search follows it with all rows at once. It starts from each block's own fit to the rows that show
+a family whole, which on a complete table is already the maximum, and moves in coordinates in which
+the information of the table at that start (`sandwich`) is one. Where integrals are drawn, the sum
+has steps: a row gets more draws on one side of a point than on the other, and a search that wants
+nine digits circles around such a step. Other random numbers show it. The maximum is then that of
+completions (`monte_carlo`), whose likelihood is smooth.
+
+A family that every row shows whole has nothing to do with the others: its own fit stays, and the
+search does not see it. Where few rows show a family whole, as with sixty parents, they are a poor
+start: the block is then fitted to rows that the joint normal law of the graph has completed.
 """
 
 from __future__ import annotations
@@ -32,11 +36,12 @@ from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.settings import Settings, Solving
 from misscnf.fitting.solve.linear import LinearFit, fit_linear_gaussian
+from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
 from misscnf.fitting.solve.quasi_newton import maximise
 from misscnf.fitting.solve.sandwich import measure_information
 from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import Effort, Integral, integrate
-from misscnf.inference.likelihood import free_log_prob
+from misscnf.inference.likelihood import free_log_prob, observed_log_prob
 from misscnf.mechanisms import Mechanism, Shape
 from misscnf.model import StructuralModel, Structure
 
@@ -73,6 +78,10 @@ def fit_linear(
             _fit_block(model, structure, block, shown, settings.solving)
         else:
             model.block(block).start_from(start.block(block))
+    if _noise(model, rows, settings) > settings.solving.most_noise_of_line:
+        rounds = maximise_monte_carlo(model, rows, settings, seed=0)
+        log_prob = float(_log_probs(model, rows, settings, "line").mean())
+        return LinearFit(model, log_prob, rounds, converged=True)
     plan, effort = Plan.of(structure.graph, rows), settings.integration.linear
     found = maximise(
         model.parameters(),
@@ -81,6 +90,26 @@ def fit_linear(
         whitening=_whitening(model, rows, settings),
     )
     return LinearFit(model, found.value, found.iterations, found.converged)
+
+
+def _noise(model: StructuralModel, rows: RowSource, settings: Settings) -> float:
+    """Returns by how much the log-likelihood of the table differs with other random numbers."""
+    some = _some(rows, settings.solving.whitening_rows)
+    one, other = (_log_probs(model, some, settings, purpose) for purpose in ("line", "another"))
+    squares = (one - other).square().sum() * (len(rows) / (2 * len(some)))
+    return math.sqrt(float(squares))
+
+
+def _log_probs(
+    model: StructuralModel, rows: RowSource, settings: Settings, purpose: str
+) -> Tensor:
+    """Returns the log-density of what each row shows, (N,)."""
+    effort, generator = settings.integration.linear, derive_generator(0, purpose)
+    found = []
+    for batch in rows.batches(effort.rows_at_once):
+        plan = Plan.make(model.graph, batch.observed)
+        found.append(observed_log_prob(model, batch.values, plan, generator, effort).log_prob)
+    return torch.cat(found)
 
 
 def _whole_blocks(structure: Structure, rows: RowSource) -> list[int]:
