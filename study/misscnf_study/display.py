@@ -13,6 +13,9 @@ from misscnf_study.runner import Outcome
 
 __all__ = ["SweepDisplay"]
 
+SHOWN = ("kl", "ate", "cf", "answer", "estimate", "lower", "upper")
+"""The numbers of a row that its line shows."""
+
 
 class SweepDisplay:
     """A line for each trial that ends and, in a terminal, a bar below them: `with display.bar:`.
@@ -60,7 +63,8 @@ def _result(outcome: Outcome) -> str:
     row = outcome.row
     if row["status"] != "ok":
         return f"{row['status']}: {row['error']}"
-    return f"kl {row['kl']:.4g}  ate {row['ate']:.4g}  cf {row['cf']:.4g}  {row['seconds']:.1f} s"
+    told = [f"{name} {row[name]:.4g}" for name in SHOWN if name in row]
+    return f"{'  '.join(told)}  {row['seconds']:.1f} s"
 
 
 def _duration(seconds: float) -> str:

@@ -35,6 +35,8 @@ from misscnf_study.metrics import (
     local_kl,
     symmetric_kl,
 )
+from misscnf_study.real import REAL
+from misscnf_study.real import measure as measure_answer
 from misscnf_study.rivals import ImpossibleError
 from misscnf_study.suites import SUITES, Cell, Trial
 from misscnf_study.workers import lost_workers, run_alone, run_parallel
@@ -114,6 +116,8 @@ def sweep(
 def _measure(
     trial: Trial, unfinished: Path | None
 ) -> tuple[dict[str, float], pd.DataFrame | None]:
+    if trial.suite == REAL.name:
+        return measure_answer(trial), None
     data = make_data(trial.scm, trial.mechanism, trial.rate, trial.seed, trial.rows)
     flow = Flow(
         graph=data.world.graph,

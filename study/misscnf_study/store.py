@@ -34,6 +34,15 @@ NUMBERS = ("kl", "kl_exact", "ate", "ate_exact", "cf", "seconds")
 COLUMNS = (*KEY, *NUMBERS, "status", "error", "version")
 """What a row has: the trial, its numbers, its status (ok, failed or impossible), an error as one
 line, and the version of misscnf that wrote it."""
+ANSWERS = ("answer", "estimate", "lower", "upper", "seconds")
+"""The numbers of a suite that asks for an effect, with the answer that is known."""
+NUMBERS_OF = {"real": ANSWERS}
+"""Suites whose rows have other numbers."""
+
+
+def columns_of(suite: str) -> tuple[str, ...]:
+    """Returns what the rows of a suite have."""
+    return (*KEY, *NUMBERS_OF.get(suite, NUMBERS), "status", "error", "version")
 
 
 class Store:
@@ -63,7 +72,7 @@ class Store:
             row: The columns after the trial's own; what is left out stays empty.
             curve: The local KL, a row a bin.
         """
-        unknown = sorted(set(row) - set(COLUMNS))
+        unknown = sorted(set(row) - set(columns_of(trial.suite)))
         if unknown:
             raise ValueError(f"a row has no column {unknown[0]!r}")
         if curve is not None:
@@ -71,7 +80,7 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
             text = curve.to_csv(index=False, lineterminator="\n")
             write_atomically(folder / f"{trial.id}.csv", text.encode())
-        self._append(trial.suite, _line({**trial.to_dict(), **row}))
+        self._append(trial.suite, _line({**trial.to_dict(), **row}, columns_of(trial.suite)))
         shutil.rmtree(self.unfinished / trial.id, ignore_errors=True)
         with contextlib.suppress(OSError):  # others may be unfinished
             self.unfinished.rmdir()
@@ -83,7 +92,8 @@ class Store:
             newest.pop(trial, None)  # so that the newest also comes last
             newest[trial] = record
         index = pd.Index(list(newest), name="id")
-        return _typed(pd.DataFrame(list(newest.values()), index=index, columns=list(COLUMNS)))
+        columns = list(columns_of(suite))
+        return _typed(pd.DataFrame(list(newest.values()), index=index, columns=columns))
 
     def curves(self, suite: str) -> pd.DataFrame:
         """Returns all curves of a suite below one another, with the columns of their trials."""
@@ -97,7 +107,7 @@ class Store:
     def _append(self, suite: str, line: bytes) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{suite}.csv"
-        header = _text(COLUMNS)
+        header = _text(columns_of(suite))
         with _locked(path) as file:
             _cut_unended_line(file)
             if os.fstat(file).st_size == 0:
@@ -124,7 +134,8 @@ class Store:
                 continue
             try:
                 record = dict(zip(header, fields, strict=True))
-                yield Trial.of(record).id, {name: record[name] or None for name in COLUMNS}
+                row: dict[str, Cell] = {name: record[name] or None for name in columns_of(suite)}
+                yield Trial.of(record).id, row
             except (KeyError, ValueError) as error:
                 raise InputError(
                     f"line {number} of {str(path)!r} is not a row: {error}."
@@ -132,15 +143,15 @@ class Store:
 
 
 def _typed(frame: pd.DataFrame) -> pd.DataFrame:
-    for name in frame.columns.intersection(["rate", *NUMBERS]):
+    for name in frame.columns.intersection(["rate", *NUMBERS, *ANSWERS]):
         frame[name] = pd.to_numeric(frame[name]).astype("float64")
     for name in frame.columns.intersection(["seed", "draws", "rows", "epochs"]):
         frame[name] = pd.to_numeric(frame[name]).astype("Int64")
     return frame
 
 
-def _line(row: Mapping[str, Cell]) -> bytes:
-    return _text(_cell(row.get(name)) for name in COLUMNS)
+def _line(row: Mapping[str, Cell], columns: Iterable[str]) -> bytes:
+    return _text(_cell(row.get(name)) for name in columns)
 
 
 def _cell(value: Cell) -> str:
