@@ -1,9 +1,9 @@
 """Small models of mixed kinds, and their laws by brute force.
 
 The reference lays out the joint law of all nodes on one large table: an axis a node, all values of
-a discrete node (counts far beyond their tails) or a fine grid of a continuous one. Marginals and
-posteriors are sums over its axes (the trapezoid rule along continuous ones). It uses `log_prob` of
-single mechanisms and nothing else of the engine.
+a discrete node (counts far beyond their tails) or a fine grid of a continuous one, beside its
+point masses. Marginals and posteriors are sums over its axes (the trapezoid rule along grids). It
+uses `log_prob` of single mechanisms and nothing else of the engine.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from oracles import LOG_TWO_PI
 from misscnf.data import domains as kinds
 from misscnf.data.domains import CONTINUOUS
 from misscnf.graph import CausalGraph
-from misscnf.mechanisms import Count, Gaussian, Shape
+from misscnf.mechanisms import Count, Gaussian, Semicontinuous, Shape
 from misscnf.model import Structure
 
 DOMAINS = {
@@ -27,6 +27,7 @@ DOMAINS = {
     "l": kinds.Categorical(6),
     "n": kinds.Count(location=2.0, scale=6.0, has_zero=True),
     "m": kinds.Count(location=3.0, scale=6.0),
+    "s": kinds.Semicontinuous(0.5, 1.5, (-0.53, 0.37)),
 }
 """What the first letter of a node's name says it is."""
 
@@ -45,6 +46,8 @@ MIXED = {
     "confounded": "x1 -> b; x1 -> x2; b -> x2; x2 -> o",
     "two components": "b -> x; k -> n",
     "a count above all": "n -> o; n -> x; o -> x; x -> b",
+    "point masses above a number": "s -> x; x -> b",
+    "point masses below a number": "x1 -> s; s -> x2",
 }
 DISCRETE_ONLY = {
     "diamond": "k -> n; k -> b; n -> o; b -> o; o -> m; b -> m",
@@ -71,7 +74,7 @@ def mixed_model(text, hidden=(), seed=1):
             scale = 1.0 / parameter.shape[1] ** 0.5 if parameter.dim() == 2 else 0.5
             parameter.copy_(scale * torch.randn(parameter.shape, generator=numbers))
         for mechanism in model.mechanisms:
-            if isinstance(mechanism, Gaussian):
+            if isinstance(mechanism, Gaussian | Semicontinuous):
                 mechanism.log_scale.bias.clamp_(min=math.log(0.6), max=0.0)
             if isinstance(mechanism, Count):
                 mechanism.dispersion.fill_(-2.0)
@@ -94,13 +97,19 @@ class Reference:
         self.model, graph = model, model.graph
         domains = [mechanism.domain for mechanism in model.mechanisms]
         points = round(2 * REACH / SPACING) + 1
+        grid = torch.linspace(-REACH, REACH, points)
+        masses = [torch.tensor(getattr(domain, "atoms", ())) for domain in domains]
         self.axes = [
             torch.arange(float(domain.states or counts))
             if domain.discrete
-            else torch.linspace(-REACH, REACH, points)
-            for domain in domains
+            else torch.cat([atoms, grid])
+            for domain, atoms in zip(domains, masses, strict=True)
         ]
-        self.log_step = [0.0 if domain.discrete else math.log(SPACING) for domain in domains]
+        self.log_step = [
+            torch.where(torch.arange(len(axis)) < len(atoms), 0.0, math.log(SPACING))
+            * (not domain.discrete)
+            for domain, axis, atoms in zip(domains, self.axes, masses, strict=True)
+        ]
         sizes = [len(axis) for axis in self.axes]
         self.log_joint = torch.zeros(sizes)
         for i, parents in enumerate(graph.parents):
@@ -128,7 +137,10 @@ class Reference:
         place = self.place(x)
         index = tuple(p if seen else slice(None) for p, seen in zip(place, observed, strict=True))
         steps = [step for step, seen in zip(self.log_step, observed, strict=True) if not seen]
-        return self.log_joint[index] + sum(steps)
+        found = self.log_joint[index]
+        for place, step in enumerate(steps):
+            found = found + step.reshape([-1 if i == place else 1 for i in range(len(steps))])
+        return found
 
     def log_prob(self, x, observed):
         """Returns log p(x_O) of one row."""

@@ -12,6 +12,7 @@ line reads it:
 | categorical, K levels | K − 1 indicators, of all levels but the first |
 | ordinal, K levels | the code, standardised, and K − 2 indicators, of all levels but the ends |
 | count | the count, standardised, and an indicator of zero where both are seen |
+| semicontinuous | the number, standardised, and an indicator of each point mass |
 
 So a linear predictor of any of them can be every function of a finite parent, and an order helps a
 network where there is one. A new kind of column brings a subclass of `Domain` with its codec.
@@ -22,15 +23,17 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from misscnf.data.scales import Unit
 from misscnf.errors import InputError
 
-__all__ = ["Domain", "Continuous", "Binary", "Ordinal", "Categorical", "Count", "CONTINUOUS"]
+__all__ = ["Domain", "Continuous", "Binary", "Ordinal", "Categorical", "Count", "Semicontinuous"]
+__all__ += ["CONTINUOUS"]
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,12 @@ class Domain(ABC):
     @abstractmethod
     def encode(self, x: Tensor) -> Tensor:
         """Returns these numbers for values (...), shape (..., features)."""
+
+    def nearest(self, x: Tensor) -> Tensor:
+        """Returns the possible value nearest to each number (...)."""
+        if not self.discrete:
+            return x
+        return x.round().clamp(0.0, math.inf if self.states is None else self.states - 1.0)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values, for JSON."""
@@ -177,6 +186,50 @@ class Count(_Numbered, kind="count"):
     def encode(self, x: Tensor) -> Tensor:
         number = super().encode(x)
         return torch.cat([number, (x == 0).to(x)[..., None]], -1) if self.has_zero else number
+
+
+@dataclass(frozen=True)
+class Semicontinuous(_Numbered, kind="semicontinuous", discrete=False):
+    """Numbers in the user's units, some of which have a probability of their own."""
+
+    atoms: tuple[float, ...] = (0.0,)
+    """These, in their order."""
+    rest: Unit = field(default_factory=Unit)
+    """The scale on which the law of all other values is a line with normal noise."""
+    floor: float | None = None
+    """Other values lie above this; None where they have no end."""
+    ceiling: float | None = None
+    """Other values lie below this."""
+
+    states = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.rest, Mapping):  # as JSON has it
+            object.__setattr__(self, "rest", Unit(**self.rest))
+        object.__setattr__(self, "atoms", tuple(float(atom) for atom in self.atoms))
+        if not self.atoms or any(a >= b for a, b in zip(self.atoms, self.atoms[1:], strict=False)):
+            raise InputError(f"point masses are at {self.atoms}; expected numbers in their order.")
+
+    @property
+    def features(self) -> int:
+        return 1 + len(self.atoms)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """What the other values lie between, both left out."""
+        low = -math.inf if self.floor is None else self.floor
+        return low, math.inf if self.ceiling is None else self.ceiling
+
+    def at_atom(self, x: Tensor) -> Tensor:
+        """Says which of the point masses each value (...) is, (..., atoms)."""
+        return x[..., None] == x.new_tensor(self.atoms)
+
+    def encode(self, x: Tensor) -> Tensor:
+        return torch.cat([super().encode(x), self.at_atom(x).to(x)], -1)
+
+    def nearest(self, x: Tensor) -> Tensor:
+        return x.clamp(*self.ends)
 
 
 def _indicators(x: Tensor, end: int) -> Tensor:

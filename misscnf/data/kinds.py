@@ -5,6 +5,7 @@ r"""What kind each column is, and why: as people ask for it, or from its observe
     kinds={"stage": ["I", "II", "III"]}                             ordinal, in this order
     kinds={"weight": "positive", "share": "proportion"}             a log scale, a logit on (0, 1)
     kinds={"score": {"kind": "bounded", "low": 0, "high": 10}}      a logit on (0, 10)
+    kinds={"cost": "semicontinuous"}                                point masses, numbers elsewhere
     kinds="kinds.yaml"                                              a .json, .yaml or .yml file
 
 Columns that are not named are inferred, by `KindRules`:
@@ -16,6 +17,7 @@ Columns that are not named are inferred, by `KindRules`:
 | text, or an unordered Categorical | categorical |
 | 3 to 6 whole numbers, 5 cells of each on average | ordinal |
 | more whole numbers from 0 or 1, half of them up to 10, repeated | count |
+| numbers of which one value is a twentieth or more, the others hardly repeated | semicontinuous |
 | any other numbers | continuous |
 
 Holes turn whole numbers into floats and files turn them into text, so that dtypes say little. A
@@ -55,7 +57,15 @@ from misscnf.data.cells import (
     refuse_dates,
     row_label,
 )
-from misscnf.data.codecs import CODECS, Column, Continuous, Count, Levels, refuse_constant
+from misscnf.data.codecs import (
+    CODECS,
+    Column,
+    Continuous,
+    Count,
+    Levels,
+    Semicontinuous,
+    refuse_constant,
+)
 from misscnf.data.scales import Link, Unit
 from misscnf.errors import InputError
 from misscnf.graph.indicators import column_of
@@ -77,6 +87,7 @@ REQUESTS: dict[str, tuple[str, ...]] = {
     "positive": ("low",),
     "proportion": (),
     "bounded": ("high", "low"),
+    "semicontinuous": ("at", "scale"),
 }
 """The kinds that can be asked for, each with the options that it takes."""
 
@@ -98,7 +109,15 @@ class KindRules:
     most_categories: int = 50
     """Text with more values than this is a name or a note, and no column of levels."""
     enough: int = 10
-    """Fewer cells show neither a skew nor that two fractions are levels."""
+    """Fewer cells show neither a skew, nor that two fractions are levels, nor a point mass."""
+    least_mass: float = 0.05
+    """A value with such a share of the cells is a point mass: below, draws that miss it change an
+    answer little, and rounding alone repeats values."""
+    most_masses: int = 3
+    """Where more values repeat as often, they are levels or rounded numbers."""
+    least_distinct: float = 0.5
+    """Of the cells beside point masses, such a share must differ from each other: numbers on a
+    coarse grid repeat too, and have no point masses."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +132,10 @@ class Request:
     """What a positive or bounded column lies above."""
     high: float = 1.0
     """What a bounded column lies below."""
+    at: tuple[float, ...] = ()
+    """Where a semicontinuous column has its point masses; nowhere for those that repeat most."""
+    scale: str | None = None
+    """The scale of the rest of a semicontinuous column; None for the closest to normal."""
 
 
 def read_requests(
@@ -179,7 +202,13 @@ def _read_one(name: str, wanted: object) -> Request:
             f"the kind of {name!r} has its low end {low:g} at or above its high end {high:g}; "
             f"swap or change them."
         )
-    return Request(kind, _levels(name, wanted.get("levels")), low, high)
+    at, scale = wanted.get("at", ()), wanted.get("scale")
+    many = at if isinstance(at, Sequence | np.ndarray) and not isinstance(at, str) else [at]
+    masses = tuple(_number(name, "at", number) for number in many)
+    if scale is not None and (not isinstance(scale, str) or scale not in Semicontinuous.scales):
+        shown, scales = reprlib.repr(scale), listed(Semicontinuous.scales)
+        raise InputError(f"the kind of {name!r} has scale = {shown}; expected {scales}.")
+    return Request(kind, _levels(name, wanted.get("levels")), low, high, masses, scale)
 
 
 def _number(name: str, end: str, value: object) -> float:
@@ -267,7 +296,7 @@ def choose_columns(
         for column, node in zip(cells, nodes, strict=True)
     ]
     chosen = tuple(column for column, _ in pairs)
-    numbers = [column for column in chosen if isinstance(column, Continuous)]
+    numbers = [column for column in chosen if isinstance(column, Continuous | Semicontinuous)]
     rounded = [column.name for column in numbers if is_integer_dtype(column.dtype)]
     if rounded:
         noun = "column" if len(rounded) == 1 else "columns"
@@ -287,7 +316,7 @@ def _choose(cells: pd.Series, name: str, request: Request | None, rules: KindRul
     if request is None:
         column, note = _infer(cells, name, rules)
     else:
-        column, note = _as_asked(cells, name, request)
+        column, note = _as_asked(cells, name, request, rules)
     note = replace(note, holes=int(cells.isna().sum()))
     if isinstance(column, Levels):
         return column, note
@@ -354,6 +383,11 @@ def _infer_numbers(cells: pd.Series, name: str, rules: KindRules) -> Choice:
         why = f"{len(distinct)} distinct whole numbers, each {times} times on average"
         return Levels.learn(name, "ordinal", levels, cells), Note(why)
     low, high, middle = distinct[0], distinct[-1], np.median(seen)
+    masses = _masses(seen, rules)
+    if masses and not (whole and np.median(seen[~np.isin(seen, masses)]) <= rules.typical_count):
+        shares = [f"{np.mean(seen == mass):.0%} of the cells are {mass:g}" for mass in masses]
+        why = f"{', '.join(shares)} exactly, and the others hardly repeat"
+        return Semicontinuous.learn(name, seen, masses, dtype=cells.dtype), Note(why)
     repeated = len(seen) >= rules.cells_a_count * len(distinct)
     if whole and not few and 0 <= low <= 1 and middle <= rules.typical_count and repeated:
         why = f"whole numbers from {low:g}, half of them up to {middle:g}"
@@ -363,6 +397,27 @@ def _infer_numbers(cells: pd.Series, name: str, rules: KindRules) -> Choice:
     offer = _offer(name, seen) if len(seen) >= rules.enough else ""
     column = Continuous.learn(name, seen, dtype=cells.dtype)
     return column, Note(why if whole else "numbers with fractions", offer)
+
+
+def _masses(seen: np.ndarray, rules: KindRules) -> list[float]:
+    """Returns the values that repeat as point masses do; none if the others repeat as well."""
+    distinct, times = np.unique(seen, return_counts=True)
+    many = times >= max(rules.enough, rules.least_mass * len(seen))
+    rest = int(times[~many].sum())
+    smooth = (~many).sum() >= max(rules.enough, rules.least_distinct * rest)
+    return distinct[many].tolist() if smooth and many.sum() <= rules.most_masses else []
+
+
+def _most_repeated(seen: np.ndarray, name: str, rules: KindRules) -> list[float]:
+    """Returns the point masses of a column that is asked to have some."""
+    distinct, times = np.unique(seen, return_counts=True)
+    if times.max() == 1:
+        raise InputError(
+            f"column {name!r} is asked to be 'semicontinuous' and has no value twice; say where "
+            f"its point masses are, such as kinds={{{name!r}: {{'kind': 'semicontinuous', 'at': "
+            f"[0]}}}}, or ask for 'continuous'."
+        )
+    return _masses(seen, rules) or [float(distinct[times.argmax()])]
 
 
 # ----------------------------------------------------------------------------------- offered
@@ -378,25 +433,21 @@ def _offer(name: str, seen: np.ndarray) -> str:
         return ""
     zeros = int((seen == 0).sum())
     if not zeros:
-        asked = {name: "positive"}
-        return f"all values above 0 and skewed: kinds={asked} would model its logarithm"
-    low = -float(f"{np.median(seen[seen > 0]):.0e}")
-    bound = {name: {"kind": "positive", "low": low}}
-    return f"no value below 0, skewed, {zeros} zeros: kinds={bound} would model log(x + {-low:g})"
+        positive = {name: "positive"}
+        return f"all values above 0 and skewed: kinds={positive} would model its logarithm"
+    asked = {name: {"kind": "semicontinuous", "at": [0]}}
+    return f"no value below 0, skewed, {zeros} zeros: kinds={asked} would give zero a mass"
 
 
 def _offer_share(name: str, seen: np.ndarray) -> str:
-    ends = int(((seen == 0) | (seen == 1)).sum())
-    if not ends:
+    ends = (seen == 0) | (seen == 1)
+    if not ends.any():
         return (
             f"all values between 0 and 1: kinds={ {name: 'proportion'} } would model its logit "
             f"and keep draws between"
         )
-    asked = {name: {"kind": "bounded", "low": -0.01, "high": 1.01}}
-    return (
-        f"all values from 0 to 1, {ends} of them at an end, where a logit has no room: "
-        f"kinds={asked} would keep draws near"
-    )
+    asked = {name: {"kind": "semicontinuous", "at": np.unique(seen[ends]).tolist()}}
+    return f"all values from 0 to 1, {ends.sum()} of them at an end: kinds={asked} would keep both"
 
 
 def _skew(seen: np.ndarray) -> float:
@@ -408,14 +459,18 @@ def _skew(seen: np.ndarray) -> float:
 # ----------------------------------------------------------------------------------- asked for
 
 
-def _as_asked(cells: pd.Series, name: str, request: Request) -> Choice:
+def _as_asked(cells: pd.Series, name: str, request: Request, rules: KindRules) -> Choice:
     note = Note("as asked in kinds")
     if request.kind in ("binary", "ordinal", "categorical"):
         levels = _asked_levels(cells, name, request)
         return Levels.learn(name, request.kind, levels, cells), note
     raw = read_numbers(cells, name)
     seen = raw[~np.isnan(raw)]
-    if request.kind in CODECS and request.kind != "continuous":
+    column: Column
+    if request.kind == "semicontinuous":
+        at = request.at or _most_repeated(seen, name, rules)
+        column = Semicontinuous.learn(name, seen, at, request.scale, cells.dtype)
+    elif request.kind in CODECS and request.kind != "continuous":
         column = CODECS[request.kind].learn_numbers(name, seen, cells.dtype)
     else:
         links: dict[str, Link] = {"continuous": "none", "positive": "log"}

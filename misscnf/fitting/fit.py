@@ -324,9 +324,10 @@ def _after(before: History, later: History) -> History:
 
 
 def _check_gradient(structure: Structure, settings: Settings) -> None:
-    discrete = any(domain.discrete for domain in structure.domains)
-    if settings.training.gradient == "pathwise" and discrete:
+    laws = structure.build(settings.shape).mechanisms
+    if settings.training.gradient == "pathwise" and not all(law.invertible for law in laws):
         raise InputError(
             f"the preset {settings.preset!r} takes its gradient through the draws, and a draw of "
-            f"a discrete column has none; use another preset, or kinds='continuous'."
+            f"a discrete or semicontinuous column has none; use another preset, or "
+            f"kinds='continuous'."
         )

@@ -5,6 +5,7 @@ from misscnf.mechanisms.base import (
     Growth,
     LinearForm,
     Mechanism,
+    Mixture,
     NoiseSpline,
     Shape,
     standard_normal_log_prob,
@@ -15,10 +16,12 @@ from misscnf.mechanisms.count import Count, InverseCount
 from misscnf.mechanisms.encoding import Encoding, Parents, read_parents, write_parents
 from misscnf.mechanisms.gaussian import Gaussian, LinearMean
 from misscnf.mechanisms.rescaled import Rescaled
+from misscnf.mechanisms.semicontinuous import Semicontinuous
 from misscnf.mechanisms.spline import Spline
 from misscnf.mechanisms.threshold import Ordinal, Threshold
 
 __all__ = ["Mechanism", "Gaussian", "Spline", "Affine", "Ordinal", "Categorical", "Count"]
+__all__ += ["Semicontinuous", "Mixture"]
 __all__ += ["Threshold", "GumbelMax", "InverseCount", "Rescaled", "Shape", "Conditioner"]
 __all__ += ["Encoding", "Parents", "read_parents", "write_parents", "Growth", "LinearForm"]
 __all__ += ["LinearMean", "NoiseSpline", "standard_normal_log_prob"]

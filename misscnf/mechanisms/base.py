@@ -40,7 +40,8 @@ from misscnf.mechanisms.encoding import Parents, read_parents, write_parents
 if TYPE_CHECKING:
     from misscnf.mechanisms.gaussian import LinearMean
 
-__all__ = ["Growth", "LinearForm", "Mechanism", "NoiseSpline", "Shape", "standard_normal_log_prob"]
+__all__ = ["Growth", "LinearForm", "Mechanism", "Mixture", "NoiseSpline", "Shape"]
+__all__ += ["standard_normal_log_prob"]
 
 Growth = Literal["network", "curve", "scale", "spline"]
 """What a mechanism may grow into: a network or a curve of its mean (or logits), a network of its
@@ -75,6 +76,17 @@ class NoiseSpline(NamedTuple):
     """what makes the spline"""
     residual: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
     """own values and parents → residuals and log-scales"""
+
+
+class Mixture(NamedTuple):
+    """A law with point masses, at some parents: these, and the rest by a noise of its own."""
+
+    log_mass: Tensor
+    """(..., A + 1) of the rest and of the A point masses"""
+    atoms: Tensor
+    """(A,) where these are"""
+    rest: Callable[[Tensor], Tensor]
+    """a standard normal number → a value of the rest"""
 
 
 class Mechanism(nn.Module, ABC):
@@ -150,6 +162,13 @@ class Mechanism(nn.Module, ABC):
     def draw(self, score: Tensor, parents: Tensor) -> Tensor:
         """Returns a value of the mechanism's law from one standard normal number, shape (...)."""
         return self.generate(score, parents)
+
+    def mixture(self, parents: Tensor) -> Mixture | None:
+        """Returns the point masses of a continuous law, and its rest; None where it has none.
+
+        Integrals take point masses one by one: a step would need many points to be seen well.
+        """
+        return None
 
     def support(self, parents: Tensor, tail: float) -> Tensor:
         """Returns how many values 0, 1, … hold all the mass of a discrete law, (...).

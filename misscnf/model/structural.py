@@ -70,6 +70,7 @@ class StructuralModel(nn.Module):
             slice(end - law.noise_size, end) for end, law in zip(ends, laws, strict=True)
         ]
         self.discrete = tuple(law.domain.discrete for law in laws)
+        self.invertible = tuple(law.invertible for law in laws)
 
     def like(self, mechanisms: Sequence[Mechanism]) -> StructuralModel:
         """Makes a model with the same graph and ties, of other mechanisms, one a block."""

@@ -121,13 +121,55 @@ def test_what_is_no_column_of_a_model_is_refused_in_one_sentence(cells, words):
     assert "\n" not in str(caught.value)
 
 
+# Point masses
+
+COSTS = np.exp(rng.normal(5, 1, 300))
+MASSES = {
+    "zeros": (np.r_[np.zeros(100), COSTS], "25% of the cells are 0 exactly", [0], "log"),
+    "whole costs": (np.r_[np.zeros(300), COSTS.round()], "50% of the cells are 0", [0], "log"),
+    "both ends": (
+        np.r_[np.zeros(50), np.ones(60), rng.uniform(size=300)],
+        "12% of the cells are 0, 15% of the cells are 1",
+        [0, 1],
+        "plain",
+    ),
+    "censored": (rng.normal(1, 1, 300).clip(min=0), "of the cells are 0 exactly", [0], "plain"),
+    "a ceiling": (rng.normal(90, 10, 300).clip(max=100), "are 100 exactly", [100], "plain"),
+    "filled in": (np.r_[np.full(40, 3.27), rng.normal(3, 1, 300)], "are 3.27", [3.27], "plain"),
+}
+
+
+@pytest.mark.parametrize(("cells", "why", "at", "scale"), MASSES.values(), ids=MASSES.keys())
+def test_values_that_repeat_among_others_that_do_not_are_point_masses(cells, why, at, scale):
+    table = IncompleteTable.read(pd.DataFrame({"x": cells}), ["x"])
+    row = table.schema.describe().iloc[0]
+    assert row.kind == "semicontinuous"
+    assert why in row.why
+    assert table.schema.kinds["x"] == {"kind": "semicontinuous", "at": at, "scale": scale}
+    assert kind_of(cells, "continuous").kind == "continuous"
+
+
+NO_MASSES = {
+    "rounded": rng.normal(50, 10, 300).round(),
+    "rounded to halves": (2 * rng.normal(size=300)).round() / 2,
+    "heaped": np.r_[np.full(80, 20), rng.integers(1, 60, 300)] + 0.5,
+    "few": np.r_[np.zeros(9), rng.normal(size=100)],
+    "seldom": np.r_[np.zeros(10), rng.normal(size=300)],
+}
+
+
+@pytest.mark.parametrize("cells", NO_MASSES.values(), ids=NO_MASSES.keys())
+def test_numbers_on_a_grid_have_no_point_masses(cells):
+    assert kind_of(cells).kind == "continuous"
+
+
 # Offers, which are never taken unasked
 
 OFFERS = {
     "skewed": (np.exp(rng.normal(0, 1, 300)), "{'x': 'positive'} would model its logarithm"),
     "skewed with zeros": (
-        np.r_[np.zeros(30), np.exp(rng.normal(5, 1, 300))],
-        "30 zeros: kinds={'x': {'kind': 'positive', 'low': -",
+        np.r_[np.zeros(8), np.exp(rng.normal(5, 1, 300))],
+        "8 zeros: kinds={'x': {'kind': 'semicontinuous', 'at': [0]}}",
     ),
     "shares": (rng.uniform(0.1, 0.9, 300), "{'x': 'proportion'} would model its logit"),
     "shares at their ends": (
@@ -265,6 +307,19 @@ BAD = {
     "beyond a logit": ([0.1, 0.5, 1.0], {"x": "proportion"}, "has 1 in the row labelled 2"),
     "words as numbers": (TEXTS, {"x": "continuous"}, "'I', which is not a number"),
     "words as counts": (TEXTS, {"x": "count"}, "'I', which is not a number"),
+    "no mass": ([1, 2.5, 3], {"x": "semicontinuous"}, "has no value twice"),
+    "nothing beside": ([0, 0, 1, 1], {"x": {"kind": "semicontinuous", "at": [0]}}, "fewer than"),
+    "a mass of text": ([0, 1, 2], {"x": {"kind": "semicontinuous", "at": "a"}}, "at = 'a'"),
+    "no such scale": (
+        [0, 0, 1.5, 2],
+        {"x": {"kind": "semicontinuous", "scale": ["log"]}},
+        "expected 'plain', 'log', 'logit'",
+    ),
+    "a scale without room": (
+        [0, 0, -1.5, 2],
+        {"x": {"kind": "semicontinuous", "scale": "log"}},
+        "only plain fits",
+    ),
     "constant": ([1, 1, 1], {"x": "ordinal"}, "counts as constant"),
     "mixed": ([1, "a", 2], {"x": "categorical"}, "'a', which is not a number"),
 }

@@ -8,6 +8,7 @@ import pytest
 import torch
 from discrete_mechanisms import DISCRETE
 from mechanisms import MECHANISMS, randomised
+from mixed_mechanisms import POINT_MASSES
 
 import misscnf.mechanisms
 from misscnf.errors import InputError
@@ -47,7 +48,8 @@ def full(parents, n):
 
 
 def test_the_table_covers_every_registered_mechanism():
-    made = {type(make(1)) for table in (MECHANISMS, DISCRETE) for make in table.values()}
+    tables = (MECHANISMS, DISCRETE, POINT_MASSES)
+    made = {type(make(1)) for table in tables for make in table.values()}
     registered = misscnf.mechanisms.Mechanism.registry.values()
     ours = {law for law in registered if law.__module__.startswith("misscnf.")}
     assert made == {*ours, Rescaled}

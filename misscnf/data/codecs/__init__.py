@@ -8,8 +8,10 @@ from misscnf.data.codecs.base import Column
 from misscnf.data.codecs.continuous import Continuous, refuse_constant
 from misscnf.data.codecs.count import Count
 from misscnf.data.codecs.levels import Levels
+from misscnf.data.codecs.semicontinuous import Semicontinuous
 
-__all__ = ["Column", "Continuous", "Levels", "Count", "CODECS", "refuse_constant"]
+__all__ = ["Column", "Continuous", "Levels", "Count", "Semicontinuous", "CODECS"]
+__all__ += ["refuse_constant"]
 
 CODECS = Column.by_kind
 """Kind → its codec."""

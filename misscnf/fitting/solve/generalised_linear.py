@@ -152,9 +152,7 @@ def _completed(structure: Structure, rows: RowSource, settings: Settings) -> Row
     drawn = Completions.draw(normal, units, 1, derive_generator(0, "normal law"))
     filled = drawn.completed[0] * spread + centre
     for node, domain in enumerate(structure.domains):
-        if domain.discrete:
-            most = math.inf if domain.states is None else domain.states - 1.0
-            filled[:, node] = filled[:, node].round().clamp(0.0, most)
+        filled[:, node] = domain.nearest(filled[:, node])
     return MemoryRows(torch.where(observed, values, filled), ~drawn.plan.barren())
 
 

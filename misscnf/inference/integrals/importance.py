@@ -171,9 +171,9 @@ class _Sampler:
         if self.last is None:
             return points, known
         values = self.last[c.cell_row, c.cell_node]
-        # The noise of a discrete cell is not one number: such components keep no chain.
-        discrete = torch.tensor(sweep.model.discrete, device=values.device)[c.cell_node]
-        known[c.cell_component[values.isnan() | discrete]] = False
+        # Where several noises make a value, as of a discrete cell, a component keeps no chain.
+        single = torch.tensor(sweep.model.invertible, device=values.device)[c.cell_node]
+        known[c.cell_component[values.isnan() | ~single]] = False
         at = known[c.cell_component]
         noise = sweep.abduct(torch.where(at, values, 0.0)[:, None])
         points[c.cell_component[at], 0, sweep.slot[at]] = noise[at, 0]

@@ -16,6 +16,9 @@ falls from the higher knot no more steeply than `QuadratureRules.steepest`, so t
 for the peak. Two sharp peaks may differ by hundreds of nats at their nearest knots and yet be
 equally high: while a peak is unresolved, its knot is lifted to the top of the parabola through it
 and its neighbours, and all heights are flattened.
+
+Point masses of the number's law (`Mixture`) are no part of f: they are added as they are, and u is
+the noise of the rest.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ from misscnf.inference.elimination import Components
 from misscnf.inference.integrals.effort import Effort, QuadratureRules
 from misscnf.inference.integrals.integral import Accept, WeightedDraws, chunks
 from misscnf.inference.integrals.problem import Problem
+from misscnf.inference.integrals.sweep import Sweep
 from misscnf.mechanisms import standard_normal_log_prob
 
 __all__ = ["quadrature", "Knots", "Interpolant"]
@@ -54,11 +58,17 @@ def quadrature(
     """
     effort = problem.effort
     points, log_q = _propose(len(components), problem, knots)
-    hidden, log_evidence = problem.sweep(components)(points[components.cell_component])
+    sweep = problem.sweep(components)
+    atoms = sweep.atoms
+    part = 0 if atoms else None
+    hidden, log_evidence = sweep(points[components.cell_component], part)
     log_target = log_evidence + standard_normal_log_prob(points)
     first = knots is None
+    log_weight = log_target - log_q
+    if atoms:
+        hidden, log_weight = _beside_atoms(sweep, atoms, hidden, log_weight, effort)
     integral = WeightedDraws(
-        components, hidden, log_target - log_q, effort.randomisations, may_have_gaps=not first
+        components, hidden, log_weight, effort.randomisations, may_have_gaps=not first
     )
     if knots is None:
         knots = Knots.at(points, log_target, effort.quadrature)
@@ -74,6 +84,26 @@ def quadrature(
     more = problem if first else problem.doubled()  # better places before more points
     for keep in chunks(components, ~done, effort):
         yield from quadrature(more, components.select(keep), accept, knots.select(keep))
+
+
+def _beside_atoms(
+    sweep: Sweep, atoms: int, hidden: Tensor, log_weight: Tensor, effort: Effort
+) -> tuple[Tensor, Tensor]:
+    """Puts the point masses of the hidden cells beside points of the rest, in all randomisations.
+
+    Each stands there as often as the rest has points, so that a sure one is no lonely draw.
+    """
+    values, weights = [hidden], [log_weight]
+    for part in range(1, 1 + atoms):
+        at, found = sweep(torch.zeros_like(hidden[:, :1]), part)
+        values.append(at.expand_as(hidden))
+        weights.append(found.expand_as(log_weight))
+    shape = (effort.randomisations, -1)
+    sides = [
+        torch.cat([piece.unflatten(1, shape) for piece in pieces], 2).flatten(1)
+        for pieces in (values, weights)
+    ]
+    return sides[0], sides[1] + math.log(1 + atoms)
 
 
 def _propose(count: int, problem: Problem, knots: Knots | None) -> tuple[Tensor, Tensor]:

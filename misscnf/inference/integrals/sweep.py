@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from misscnf.inference.elimination import Components
+from misscnf.mechanisms import Mechanism
 from misscnf.model import StructuralModel
 
 __all__ = ["Sweep", "Visit"]
@@ -134,26 +135,44 @@ class Sweep:
                 read[visit.cell[visit.cell >= 0]] = True
         return read
 
-    def __call__(self, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Sweeps noise (H, K); returns values (H, K) and log-evidence (C, K)."""
+    @property
+    def atoms(self) -> int:
+        """The most point masses that a hidden cell has."""
+        mixtures = [
+            self.model.mechanism(visit.node).mixture(visit.seen[:1])
+            for visit in self.visits
+            if visit.own is None
+        ]
+        return max((len(found.atoms) for found in mixtures if found is not None), default=0)
+
+    def __call__(self, noise: Tensor, part: int | None = None) -> tuple[Tensor, Tensor]:
+        """Sweeps noise (H, K); returns values (H, K) and log-evidence (C, K).
+
+        With a part, cells come from that part of their law alone, and its mass is evidence: 0 is
+        the rest, 1 the first point mass, and so on. A law without point masses is all rest.
+        """
         values = torch.zeros_like(noise)
         log_evidence = noise.new_zeros(len(self.components), noise.shape[1])
         for visit in self.visits:
             mechanism = self.model.mechanism(visit.node)
             parents = visit.parents(values)
-            if visit.own is None:
+            if visit.own is not None:
+                log_evidence.index_add_(0, visit.at, mechanism.log_prob(visit.own, parents))
+            elif part is None:
                 values.index_copy_(0, visit.at, mechanism.draw(noise[visit.at], parents))
             else:
-                log_evidence.index_add_(0, visit.at, mechanism.log_prob(visit.own, parents))
+                drawn, log_mass = _drawn_part(mechanism, noise[visit.at], parents, part)
+                values.index_copy_(0, visit.at, drawn)
+                log_evidence.index_add_(0, self.cells(visit), log_mass.expand_as(drawn))
         return values, log_evidence
 
     def abduct(self, values: Tensor) -> Tensor:
-        """Returns the noise (H, K) that makes values (H, K); zero for discrete cells."""
+        """Returns the noise (H, K) that makes values (H, K); zero where several do."""
         noise = torch.zeros_like(values)
         for visit in self.visits:
-            if visit.own is None and not self.model.discrete[visit.node]:
-                own, parents = values[visit.at], visit.parents(values)
-                found = self.model.mechanism(visit.node).abduct(own, parents)
+            mechanism = self.model.mechanism(visit.node)
+            if visit.own is None and mechanism.invertible:
+                found = mechanism.abduct(values[visit.at], visit.parents(values))
                 noise.index_copy_(0, visit.at, found)
         return noise
 
@@ -168,3 +187,17 @@ class Sweep:
             log_prob = mechanism.log_prob(own, parents).expand(-1, values.shape[1])
             total = total.index_add(0, at, log_prob)
         return total
+
+
+def _drawn_part(
+    mechanism: Mechanism, noise: Tensor, parents: Tensor, part: int
+) -> tuple[Tensor, Tensor]:
+    """Returns values (n, K) of one part of a law, and the log of its mass."""
+    found = mechanism.mixture(parents)
+    if found is None or part > len(found.atoms):
+        all_or_nothing = noise.new_full((1, 1), -torch.inf if part else 0.0)
+        return mechanism.draw(noise, parents), all_or_nothing
+    log_mass = found.log_mass[..., part]
+    if part == 0:
+        return found.rest(noise), log_mass
+    return torch.full_like(noise, float(found.atoms[part - 1])), log_mass
