@@ -112,17 +112,39 @@ class LittleRules:
 
 @dataclass(frozen=True)
 class IndependenceRules:
-    """The tests of the independences that the graph implies."""
+    """The tests of the independences that the graph claims."""
 
-    level: float = 0.001
-    """After Holm's correction. Loss that depends on values, and mechanisms that are not cubic, can
-    make such correlations too, so only what is certain is told."""
+    level: float = 0.01
+    """After Holm's correction for every pair of the graph: a true graph is accused in one table of
+    a hundred, if regressions are as flexible as the mechanisms."""
     least_correlation: float = 0.1
-    """Smaller ones are not told, however certain."""
+    """Smaller ones are not told, however certain: they move an answer by little, and imperfect
+    regressions leave as much."""
     fewest_rows: int = 100
-    """That a test needs."""
+    """That a test needs, beyond the features that parents are read by."""
     most_rows: int = 5_000
-    """Of one test: enough to be certain of a correlation worth telling."""
+    """That are looked at: enough to be certain of a correlation worth telling."""
+    hint: float = 0.5
+    """Pairs are tested from this share of the least correlation on, by moments of pairs."""
+    least_left: float = 1e-3
+    """Of the variance of a feature: less, left by the parents in moments of pairs, is rounding."""
+    most_tests: int = 400
+    """The strongest pairs by their moments; a table so wrong needs no more to be told."""
+    most_confirmed: int = 20
+    """Pairs that are asked again with boosted trees, which take about 0.3 s a pair."""
+    most_levels: int = 5
+    """Of a column that are tested, beside the commonest."""
+    knots: int = 4
+    """Inside the cubic spline of each parent."""
+    rows_a_feature: float = 20.0
+    """Products of parents come in as long as there are so many rows for each feature."""
+    least_chance: float = 0.05
+    """Rows that are shown with a smaller chance would have too much weight, and are left out."""
+    trees: int = 100
+    leaf: int = 20
+    """Rows: the trees of a regression, and the rows at the end of each branch."""
+    folds: int = 3
+    """Of the cross-fitting of trees."""
 
 
 @dataclass(frozen=True)

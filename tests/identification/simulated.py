@@ -6,6 +6,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from misscnf.graph import CausalGraph
+from misscnf.identification.independences import Contradiction, leaned_on
 
 SHAPES = ("tail", "middle", "level", "bystander", "corner")
 
@@ -136,3 +137,84 @@ def mcar_normal_table(seed, rows, columns, correlation, rate):
     values = rng.normal(size=(rows, columns)) @ np.linalg.cholesky(covariance).T
     values[rng.random(values.shape) < rate] = np.nan
     return values
+
+
+def mixed_table(seed, wrong=False):
+    """Returns a graph, an effect (t, y), a table with holes, and the arrow that was left out.
+
+    4 to 10 columns: numbers with normal, skewed or heavy-tailed noise, binary ones, counts and
+    levels without order. Mechanisms are lines, bends and products of parents. Half of the columns
+    are lost at random, at rates to 50 %, depending on one or two columns that are always seen, the
+    outcome among them. If wrong, the graph lacks one arrow between columns that the effect needs.
+    """
+    rng = np.random.default_rng([seed, 2])
+    arrows = []
+    while not arrows:
+        graph = random_graph(rng, int(rng.integers(4, 11)))
+        names = graph.nodes
+        effect = names[int(rng.integers(0, len(graph) - 1))], names[-1]
+        arrows = [edge for edge in graph.edges if _leans(graph, effect, edge)]
+    values = mixed_values(rng, graph, int(rng.choice([500, 1000, 2000, 5000])))
+    always = rng.choice(len(graph), int(rng.integers(1, 3)), replace=False).tolist()
+    chances = cell_chances(rng, values, always, 1.0)
+    chances[:, rng.choice(len(graph), len(graph) // 2, replace=False)] = 1.0
+    table = pd.DataFrame(values, columns=list(names))
+    table = table.mask(rng.random(values.shape) >= chances)
+    if not wrong:
+        return graph, effect, table, None
+    dropped = arrows[int(rng.integers(len(arrows)))]
+    return _without(graph, dropped), effect, table, dropped
+
+
+def _without(graph, dropped):
+    return CausalGraph.from_edges([e for e in graph.edges if e != dropped], graph.nodes)
+
+
+def _leans(graph, effect, arrow):
+    """Whether the effect leans on the independence that leaving an arrow out would claim."""
+    cause, node = arrow
+    if arrow == effect or node == effect[0]:
+        return False
+    without = _without(graph, arrow)
+    claim = Contradiction(node, cause, without.parents_of(node), 1.0, 0.0, 0)
+    return bool(leaned_on(without, effect, [claim], holes=True))
+
+
+def mixed_values(rng, graph, rows):
+    """Numbers, binary columns, counts and codes of three levels, (N, d)."""
+    values = np.zeros((rows, len(graph)))
+    for i, parents in enumerate(graph.parents):
+        z = [_standard(values[:, j]) for j in parents]
+        total = np.zeros(rows)
+        for part in z:
+            bend = rng.choice(["line", "square", "wave", "step"])
+            bent = {
+                "line": part,
+                "square": np.tanh(part) + part**2 / 2,
+                "wave": np.sin(2 * part),
+                "step": np.where(part > 0.3, 1.0, -0.5),
+            }[bend]
+            total += rng.uniform(0.4, 1.2) * rng.choice([-1, 1]) * bent
+        if len(z) >= 2 and rng.random() < 0.5:
+            total += rng.uniform(0.3, 0.8) * z[0] * z[1]
+        kind = rng.choice(["number", "number", "binary", "count", "levels"])
+        noise = rng.choice(["normal", "skewed", "heavy"])
+        if kind == "number":
+            drawn = {
+                "normal": rng.normal(size=rows),
+                "skewed": rng.exponential(size=rows),
+                "heavy": rng.standard_t(3, size=rows),
+            }[noise]
+            values[:, i] = total + drawn
+        elif kind == "binary":
+            values[:, i] = rng.random(rows) < expit(1.5 * total)
+        elif kind == "count":
+            values[:, i] = rng.poisson(np.exp(np.clip(0.5 * total + 0.5, -3, 3)))
+        else:
+            logits = np.column_stack([np.zeros(rows), total, -total + 0.3])
+            values[:, i] = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    return values
+
+
+def _standard(x):
+    return np.clip((x - x.mean()) / x.std(), -4, 4)

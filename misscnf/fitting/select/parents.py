@@ -32,7 +32,7 @@ from misscnf.errors import solvable
 from misscnf.fitting.settings import Selection
 from misscnf.graph import CausalGraph
 
-__all__ = ["arrange_blocks", "whole_members"]
+__all__ = ["Moments", "arrange_blocks", "whole_members"]
 
 LEAST_EIGENVALUE = 1e-4
 """Of a correlation matrix whose entries come from different rows, which may have negative ones."""
@@ -57,7 +57,7 @@ def arrange_blocks(
     """
     if not graph.blocks:
         return graph
-    moments = _Moments.of(values, observed, domains, settings or Selection())
+    moments = Moments.of(values, observed, domains, settings)
     holes = (~observed).sum(0).tolist()
     inside, sequence = list[tuple[int, int]](), list[int]()
     for members in graph.blocks.values():
@@ -82,7 +82,7 @@ def whole_members(graph: CausalGraph, observed: Tensor) -> list[int]:
 
 
 @dataclass(frozen=True)
-class _Moments:
+class Moments:
     """Correlations of features, and how many rows show each pair of nodes."""
 
     correlation: np.ndarray
@@ -97,9 +97,13 @@ class _Moments:
 
     @staticmethod
     def of(
-        values: Tensor, observed: Tensor, domains: Sequence[Domain], settings: Selection
-    ) -> _Moments:
+        values: Tensor,
+        observed: Tensor,
+        domains: Sequence[Domain],
+        settings: Selection | None = None,
+    ) -> Moments:
         """Takes them from a table."""
+        settings = settings or Selection()
         parts: list[Tensor] = []
         own, square, owner = list[list[int]](), list[list[int]](), list[int]()
         for node, domain in enumerate(domains):
@@ -118,7 +122,7 @@ class _Moments:
         covariance = centred.T @ centred / counts
         scale = covariance.diagonal().sqrt().clamp_min(1e-9)
         correlation = _definite((covariance / scale / scale[:, None]).numpy())
-        return _Moments(
+        return Moments(
             correlation, (there.T @ there).numpy(), own, square, settings.arrow_penalty
         )
 
@@ -133,7 +137,7 @@ class _Moments:
         ]
         chosen: list[tuple[int, list[int]]] = []
         while groups:
-            left = self._left(given + [f for _, features in chosen for f in features])
+            left = self.left(given + [f for _, features in chosen for f in features])
             gains = [self._gain(left, node, *group) for group in groups]
             best = int(np.argmax(gains))
             if gains[best] <= 0.0:
@@ -141,11 +145,11 @@ class _Moments:
             chosen.append(groups.pop(best))
             for group in list(chosen[:-1]):  # what it says, the new one may have said
                 others = [f for one in chosen if one is not group for f in one[1]]
-                if self._gain(self._left(given + others), node, *group) <= 0.0:
+                if self._gain(self.left(given + others), node, *group) <= 0.0:
                     chosen.remove(group)
         return sorted({other for other, _ in chosen})
 
-    def _left(self, given: list[int]) -> np.ndarray:
+    def left(self, given: list[int]) -> np.ndarray:
         """Returns the covariance that is left of all features, given some."""
         if not given:
             return self.correlation
