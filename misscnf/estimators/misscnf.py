@@ -24,7 +24,7 @@ import math
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -49,10 +49,12 @@ from misscnf.fitting.settings import Settings, preset_settings
 from misscnf.fitting.train.loop import EpochRecord
 from misscnf.graph import CausalGraph, GraphLike
 from misscnf.graph.indicators import Loss
-from misscnf.identification import uncovered_families, warning_sentence
+from misscnf.identification import denied_by_rows, uncovered_families, warning_sentence
+from misscnf.identification.independences import Contradiction
 from misscnf.model import StructuralModel, Structure
 from misscnf.model.saved_replicates import drop_replicates, load_replicates, save_replicates
 from misscnf.model.storage import fingerprint, load_model, refusing, save_model
+from misscnf.options import from_dict
 from misscnf.queries.asking import Asked, Cache
 from misscnf.queries.simulate import QueryMixin
 
@@ -114,6 +116,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         comparison_: What curves and networks gain over lines on rows that were left out, in nats
             a row, with its standard error and by node, and how likely the rows are under the line
             of each node; None where networks were not compared.
+        denied_: The independences of the graph that the rows contradict (docs/check.md).
         timings_: The seconds that each stage of the fit took.
         n_features_in_: The number of columns of the fitted table, used or not.
         feature_names_in_: Their names, if they are all text; not there after an array.
@@ -216,6 +219,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         compared = fitted.comparison
         self.comparison_ = None if compared is None else compared.to_dict(fitted.structure)
         self.timings_ = dict(fitted.timings)
+        self.denied_ = denied_by_rows(graph, table)
         self._table, self._cache = replace(table, outside=()), Cache(Asked(self.model_))
         self._digest = table.digest
         self.history_ = _history(fitted.history, shift)
@@ -353,6 +357,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             "table": self._digest,
             "comparison": self.comparison_,
             "timings": self.timings_,
+            "denied": [asdict(line) for line in self.denied_],
             "forms": {name: form.to_dict() for name, form in self.forms_.items()},
             "columns": self.n_features_in_ if self._names is None else list(self._names),
             # JSON has no NaN, which an epoch has for what it did not measure.
@@ -417,6 +422,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         self._digest = about.get("table")
         self.forms_ = {name: Form.from_dict(entry) for name, entry in about["forms"].items()}
         self.comparison_, self.timings_ = about["comparison"], about.get("timings", {})
+        self.denied_ = tuple(from_dict(Contradiction, line) for line in about.get("denied", ()))
         self.history_ = pd.DataFrame(about["history"])
         self._note_columns(about["columns"])
         card(repr(self), _facts(self), {"": self.kinds_})  # what it says of itself can be shown

@@ -8,8 +8,8 @@ independences           the graph against the rows
 report, words, pictures    how it is told: tables, sentences, a figure
 """
 
-from misscnf.identification.checking import check
+from misscnf.identification.checking import check, denied_by_rows
 from misscnf.identification.families import uncovered_families, warning_sentence
 from misscnf.identification.report import Report
 
-__all__ = ["check", "Report", "uncovered_families", "warning_sentence"]
+__all__ = ["check", "denied_by_rows", "Report", "uncovered_families", "warning_sentence"]

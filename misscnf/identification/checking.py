@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import torch
 
 from misscnf.data.kinds import Kinds
 from misscnf.data.table import IncompleteTable, Table
@@ -23,7 +24,7 @@ from misscnf.identification.families import (
     usage_table,
     whole_families,
 )
-from misscnf.identification.independences import find_contradictions
+from misscnf.identification.independences import Contradiction, claims, find_contradictions
 from misscnf.identification.little import little_test
 from misscnf.identification.loss import explain_holes, find_structural_holes
 from misscnf.identification.pictures import Curve, coverage_curve
@@ -34,7 +35,7 @@ from misscnf.identification.settings import CheckSettings, Telling
 from misscnf.identification.words import percent, where
 from misscnf.options import change
 
-__all__ = ["check", "read_effect"]
+__all__ = ["check", "denied_by_rows", "read_effect"]
 
 
 def check(
@@ -137,6 +138,23 @@ def check(
         curves=_curves(search, listed, chosen.telling),
         settings=chosen,
     )
+
+
+def denied_by_rows(
+    graph: CausalGraph, table: IncompleteTable, settings: CheckSettings | None = None
+) -> tuple[Contradiction, ...]:
+    """Returns the independences of a graph that some rows of a table contradict.
+
+    For a fit, which keeps them beside the model: its cost does not grow with the rows.
+    """
+    if not claims(graph):
+        return ()
+    chosen, count = settings or CheckSettings(), len(table)
+    some = np.random.default_rng(0).permutation(count)[: chosen.independences.most_rows]
+    part = table.select(torch.from_numpy(np.sort(some)))
+    columns = read_columns(part, chosen.most_levels)
+    loss, _ = explain_holes(columns, chosen.loss)
+    return tuple(find_contradictions(graph, part, columns, loss, chosen.independences)[0])
 
 
 def read_effect(graph: CausalGraph, effect: tuple[str, str]) -> tuple[str, str]:

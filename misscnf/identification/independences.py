@@ -25,7 +25,7 @@ the weight
     w = 1 / P(S | columns that go with these holes),
 
 by a logistic regression on those of them that every row shows. Where others still go with what it
-leaves unexplained, no test is made.
+leaves unexplained, or too many rows have hardly a chance to be shown, no test is made.
 
 **Cost.** Every pair is screened by the correlation that is left in the moments of pairs of columns
 (`fitting.select.parents`): one sweep of a matrix for each node. Only the strongest are tested.
@@ -50,7 +50,7 @@ Claims about other nodes are for information. Inside a block nothing is claimed,
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import networkx as nx
@@ -67,7 +67,7 @@ from misscnf.identification.families import needed_for_effect
 from misscnf.identification.loss import Explained, fit_logistic, holm
 from misscnf.identification.settings import IndependenceRules
 
-__all__ = ["Contradiction", "find_contradictions", "leaned_on"]
+__all__ = ["Contradiction", "claims", "find_contradictions", "leaned_on"]
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,6 @@ class Contradiction:
     p_value: float
     """Corrected for all pairs of the graph."""
     rows: int
-    holes: bool = False
-    """Whether a row hides one of the two."""
 
 
 def find_contradictions(
@@ -99,7 +97,7 @@ def find_contradictions(
     The columns are those of the nodes first, then others that may go with holes; `loss` says which
     do. The seed picks rows where there are more than needed.
     """
-    pairs = _claims(graph, [column.observed for column in columns], rules.fewest_rows)
+    pairs = claims(graph)
     if not pairs:
         return [], 0
     order = np.random.default_rng(seed).permutation(len(table))[: rules.most_rows]
@@ -114,45 +112,50 @@ def find_contradictions(
     confirmed = [(pair, test(*pair, trees=True)) for pair, _ in again]
     kept = rooted + _certain([(p, result) for p, result in confirmed if result], len(pairs), rules)
     return sorted(
-        (_told(graph, columns, pair, result) for pair, result in kept),
+        (_told(graph, pair, result) for pair, result in kept),
         key=lambda line: -abs(line.correlation),
     ), len(pairs)
 
 
 def leaned_on(
-    graph: CausalGraph, effect: tuple[str, str], found: Sequence[Contradiction], *, holes: bool
+    graph: CausalGraph,
+    effect: tuple[str, str],
+    found: Sequence[Contradiction],
+    *,
+    holed: Collection[str],
+    rows: bool = False,
 ) -> list[Contradiction]:
     """Returns the contradictions of independences that an effect leans on.
 
-    `holes` says whether the rows hide anything that is needed.
+    `holed` are the columns with holes; `rows` says whether the average is taken over the rows of
+    the table: what these show of covariates then needs no law.
     """
     treatment, outcome = map(graph.index, effect)
     needed = needed_for_effect(graph, treatment, outcome)
     above = graph.ancestral_closure([treatment])
-    around = needed | {treatment} | (graph.descendants(above) - graph.descendants([treatment]))
+    below = graph.descendants([treatment])
+    around = needed | {treatment} | (graph.descendants(above) - below)
+    hidden = not {graph.nodes[i] for i in (treatment, *needed)}.isdisjoint(holed)
     told = []
     for line in found:
         i, j = graph.index(line.node), graph.index(line.other)
-        factor = i in needed or (i == treatment and (holes or line.holes))
-        if needed and factor and j in around:
+        factor = i in needed or (i == treatment and (hidden or line.other in holed))
+        as_they_are = rows and i not in below and {line.node, line.other}.isdisjoint(holed)
+        if needed and factor and j in around and not as_they_are:
             told.append(line)
     return told
 
 
-def _claims(
-    graph: CausalGraph, observed: Sequence[np.ndarray], fewest: int
-) -> list[tuple[int, int]]:
+def claims(graph: CausalGraph) -> list[tuple[int, int]]:
     """Returns the pairs (i, j), j before i, that the graph makes independent given pa(i)."""
     blocks = ([graph.index(name) for name in members] for members in graph.blocks.values())
     unclaimed = {pair for members in blocks for pair in itertools.permutations(members, 2)}
-    found = []
-    for i, parents in enumerate(graph.parents):
-        shown = np.all([observed[p] for p in graph.families[i]], axis=0)
-        if shown.sum() < fewest:
-            continue
-        others = set(range(i)).difference(parents)
-        found += [(i, j) for j in sorted(others) if (i, j) not in unclaimed]
-    return found
+    return [
+        (i, j)
+        for i, parents in enumerate(graph.parents)
+        for j in sorted(set(range(i)).difference(parents))
+        if (i, j) not in unclaimed
+    ]
 
 
 def _part(column: Column, rows: np.ndarray) -> Column:
@@ -192,13 +195,10 @@ def _certain(lines: Sequence[Line], tests: int, rules: IndependenceRules) -> lis
     return sorted(kept, key=lambda line: -abs(line[1][0]))
 
 
-def _told(
-    graph: CausalGraph, columns: Sequence[Column], pair: tuple[int, int], result: Result
-) -> Contradiction:
+def _told(graph: CausalGraph, pair: tuple[int, int], result: Result) -> Contradiction:
     (i, j), (correlation, p_value, rows) = pair, result
-    holes = not (columns[i].observed.all() and columns[j].observed.all())
     node, other = graph.nodes[i], graph.nodes[j]
-    return Contradiction(node, other, graph.parents_of(node), correlation, p_value, rows, holes)
+    return Contradiction(node, other, graph.parents_of(node), correlation, p_value, rows)
 
 
 class _Tests:
@@ -264,7 +264,10 @@ class _Tests:
         chance = expit(about @ np.append(fit.intercept, fit.weights))
         if any(self._goes_with(d, shown - chance) for d in drivers if d not in whole):
             return None
-        return np.where(chance >= self.rules.least_chance, 1.0 / chance, 0.0)
+        kept = chance >= self.rules.least_chance
+        # To leave out more rows would be a choice by the same columns again.
+        enough = kept.mean() >= 1.0 - self.rules.most_left_out
+        return np.where(kept, 1.0 / chance, 0.0) if enough else None
 
     def _goes_with(self, column: int, left: np.ndarray) -> bool:
         """Tells whether a column with holes still goes with loss that others explain in part."""

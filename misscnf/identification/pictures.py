@@ -105,7 +105,7 @@ def draw_report(report: Report) -> Figure:
             within = f"{short(curve.column, 12)}, where {short(curve.within, 24)}"
             ax.set_xlabel(within if curve.within else short(curve.column))
             ax.set_title(f"{short(curve.node, 16)} whole, along {short(curve.column, 16)}")
-        state = "nothing speaks against it" if report.ok else "not guaranteed"
+        state = "nothing speaks against it" if report.family_positivity else "not guaranteed"
         figure.suptitle(f"Family positivity: {state}", x=0.01, ha="left", fontsize=11)
     return figure
 

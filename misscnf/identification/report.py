@@ -27,7 +27,7 @@ from misscnf.data.files import jsonable
 from misscnf.display.notebook import card
 from misscnf.graph import CausalGraph
 from misscnf.identification.families import Patterns, whole_families
-from misscnf.identification.independences import Contradiction
+from misscnf.identification.independences import Contradiction, leaned_on
 from misscnf.identification.little import LittleTest
 from misscnf.identification.loss import Explained
 from misscnf.identification.pictures import Curve
@@ -36,6 +36,7 @@ from misscnf.identification.scan import Stretch
 from misscnf.identification.settings import CheckSettings
 from misscnf.identification.words import (
     covered_sentence,
+    denied_sentence,
     edges,
     region_sentence,
     uncovered_sentence,
@@ -109,13 +110,25 @@ class Report:
 
     @property
     def ok(self) -> bool:
+        """Whether every family asked about is covered, and rows deny nothing the effect needs."""
+        return self.family_positivity and not self.denied
+
+    @property
+    def family_positivity(self) -> bool:
         """Whether every family asked about is covered, as far as these rows tell."""
         return bool((self.nodes["status"] == "covered").all())
 
     @property
-    def family_positivity(self) -> bool:
-        """Another name of `ok`: causal-family positivity is not contradicted by these rows."""
-        return self.ok
+    def denied(self) -> tuple[Contradiction, ...]:
+        """The contradictions that the asked effect leans on; none where no effect was asked."""
+        return self.denied_over(rows=False)
+
+    def denied_over(self, *, rows: bool) -> tuple[Contradiction, ...]:
+        """Returns the same for an average over the rows of the table, or over the model's."""
+        if self.effect is None:
+            return ()
+        holed, found = {line.column for line in self.loss}, self.contradictions
+        return tuple(leaned_on(self.graph, self.effect, found, holed=holed, rows=rows))
 
     @property
     def share_missing(self) -> float:
@@ -157,7 +170,9 @@ class Report:
             for line in self.patterns.to_dict(orient="records")
         ]
         del found["curves"]
-        return jsonable({"ok": self.ok, "family_positivity": self.ok, **found})
+        found["denied"] = self.denied
+        told = {"ok": self.ok, "family_positivity": self.family_positivity}
+        return jsonable({**told, **found})
 
     def __repr__(self) -> str:
         state = "ok" if self.ok else f"not guaranteed: {', '.join(self.uncovered)}"
@@ -174,6 +189,7 @@ class Report:
         if self.uncovered:
             state = f"not guaranteed for {', '.join(self.uncovered)}"
         facts = {
+            "rows against the graph": denied_sentence(self.denied),
             "rows": f"{self.rows}, {self.usage['rows'].iloc[0]} of them complete",
             "patterns of holes": f"{len(self.patterns)}",
             "family positivity": state,

@@ -138,8 +138,10 @@ class IndependenceRules:
     """Inside the cubic spline of each parent."""
     rows_a_feature: float = 20.0
     """Products of parents come in as long as there are so many rows for each feature."""
-    least_chance: float = 0.05
+    least_chance: float = 0.02
     """Rows that are shown with a smaller chance would have too much weight, and are left out."""
+    most_left_out: float = 0.01
+    """Of the rows; where more would be, no test is made."""
     trees: int = 100
     leaf: int = 20
     """Rows: the trees of a regression, and the rows at the end of each branch."""

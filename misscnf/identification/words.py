@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from misscnf.identification.report import Report
 
 __all__ = ["percent", "listed", "edges", "where", "region_sentence", "uncovered_sentence"]
-__all__ += ["covered_sentence", "loss_sentence", "contradiction_sentence", "write_summary"]
+__all__ += ["covered_sentence", "loss_sentence", "contradiction_sentence", "denied_sentence"]
+__all__ += ["write_summary"]
 
 
 def percent(share: float) -> str:
@@ -181,18 +182,40 @@ def contradiction_sentence(line: Contradiction) -> str:
     )
 
 
+def denied_sentence(lines: Sequence[Contradiction]) -> str:
+    """Returns what to say of independences that an answer leans on and rows deny; "" of none."""
+    if not lines:
+        return ""
+    first, more = lines[0], len(lines) - 1
+    given = f" given {listed(first.given)}" if first.given else ""
+    others = f", and on {more} more like it" if more else ""
+    which = "which the rows deny" if not more else "and the rows deny all of these"
+    return (
+        f"the answer leans on {first.node} ⟂ {first.other}{given} (correlated by "
+        f"{first.correlation:.2f} in {first.rows} rows){others}, {which}: draw the arrow, or give "
+        f"these columns as a block."
+    )
+
+
 def write_summary(report: Report) -> str:
     """Returns a report as text."""
     parts = [_head(report), _families(report)]
+    if report.denied:
+        told = denied_sentence(report.denied)
+        found = [f"✗ {contradiction_sentence(line)}" for line in report.denied]
+        parts.append("\n".join([f"Rows against the graph: {told}", *_cut(found, report)]))
     if report.effect is None and not report.ok:
         parts.append(_consequences(report))
     parts.append(_loss(report))
     if report.structural_holes:
         asked = [hole.question for hole in report.structural_holes]
         parts.append("\n".join(["Please ask", *_cut(asked, report)]))
-    if report.contradictions:
-        head = "rows against the graph (loss and nonlinear mechanisms can do this too)"
-        found = [contradiction_sentence(line) for line in report.contradictions]
+    others = [line for line in report.contradictions if line not in report.denied]
+    if others:
+        head = "rows against the graph"
+        if report.effect is not None:
+            head += ", where the asked effect does not lean on it"
+        found = [contradiction_sentence(line) for line in others]
         parts.append("\n".join([f"For information: {head}", *_cut(found, report)]))
     if report.ignored:
         why = "being outside the graph and neither numbers nor levels that vary"
@@ -225,7 +248,7 @@ def _families(report: Report) -> str:
             f"  With fewer than {report.rows_to_tell} rows no region can be told from chance, "
             f"only families that are never seen whole."
         )
-    if not report.ok:
+    if not report.family_positivity:
         lines.append(
             "  Not guaranteed means: these rows do not show what the mechanism is there. A "
             "parametric fit may\n  still extrapolate rightly; nothing in the table can tell."
@@ -243,7 +266,7 @@ def _verdict(report: Report) -> str:
         told = dict.fromkeys(_needed(report.graph, node) for node in report.needed)
         needed = listed(list(told))
         asked = f"The effect of {treatment} on {outcome} needs {needed}.\n"
-    if report.ok:
+    if report.family_positivity:
         families = f"{total} famil{'ies' if total != 1 else 'y'}"
         return f"{asked}Family positivity: nothing in these rows speaks against it ({families})."
     missing = len(report.uncovered)

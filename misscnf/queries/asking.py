@@ -33,6 +33,8 @@ from misscnf.errors import InputError
 from misscnf.fitting.replicates import bootstrap_weights, replicate_fit
 from misscnf.fitting.settings import Settings
 from misscnf.graph import CausalGraph
+from misscnf.identification.independences import Contradiction, leaned_on
+from misscnf.identification.words import denied_sentence
 from misscnf.model import StructuralModel, Structure
 from misscnf.queries.arms import Question
 from misscnf.queries.effects import Effect, pointwise, with_intervals
@@ -103,6 +105,7 @@ class EffectMixin:
     seed: int
     progress: bool | None
     unseen: str
+    denied_: tuple[Contradiction, ...]
     _table: IncompleteTable | None
     """The table of the fit, for intervals; a saved model leaves it behind."""
     _digest: str | None
@@ -155,7 +158,8 @@ class EffectMixin:
         notes = self._warn_beyond(do, versus)
         asked = self._each(ask, interval, population, data, replicates, draws, seed)
         effect, *replicated = (ask.effect(model, units, do, versus) for model, units in asked)
-        effect = replace(effect, notes=notes + effect.notes)
+        denied = self._denied(outcome, {**(versus or {}), **do}, effect.population)
+        effect = replace(effect, notes=notes + denied + effect.notes)
         return effect if interval is None else with_intervals(effect, replicated, interval)
 
     def curve(
@@ -337,6 +341,19 @@ class EffectMixin:
         for sentence in sentences:
             logger.warning("%s", sentence)
         return sentences
+
+    def _denied(self, outcome: str, do: Do, population: str) -> tuple[str, ...]:
+        """Returns what rows say against independences that effects on an outcome lean on."""
+        schema, rows = self.schema_, population == "rows"
+        kept = zip(schema.nodes, schema.notes, strict=False)
+        holed = {name for name, note in kept if note.holes}
+        effects = [(treatment, outcome) for treatment in do]
+        found = dict.fromkeys(
+            line
+            for effect in effects
+            for line in leaned_on(self.graph_, effect, self.denied_, holed=holed, rows=rows)
+        )
+        return (denied_sentence(list(found)),) if found else ()
 
     def _graph(self) -> CausalGraph:
         """Returns the graph; refuses a model that is not fitted."""

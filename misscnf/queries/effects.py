@@ -100,7 +100,8 @@ class Effect:
     def __str__(self) -> str:
         if self.estimate is None:
             table = "" if self.probabilities is None else self.probabilities.round(4).to_string()
-            return f"{self.title}: probability of each level, Monte-Carlo standard errors\n{table}"
+            text = f"{self.title}: probability of each level, Monte-Carlo standard errors\n{table}"
+            return "\n".join([text, *self._notes()])
         of = "" if self.event is None else f" of {self.event!r}"
         text = f"{self.title}: {self.measure}{of} {self._shown(self.estimate, self.interval)}"
         if self.interval is None:
@@ -111,7 +112,10 @@ class Effect:
         ):
             if ratio is not None:
                 text += f", {name} {self._shown(ratio, interval)}"
-        return text
+        return "\n".join([text, *self._notes()])
+
+    def _notes(self) -> list[str]:
+        return [f"  But {note}" for note in self.notes]
 
     def _shown(self, number: float, interval: Interval | None) -> str:
         if interval is None or self.level is None:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from misscnf.estimators.misscnf import MissCNF
 from misscnf.identification import Report
-from misscnf.identification.words import listed, percent
+from misscnf.identification.words import denied_sentence, listed, percent
 from misscnf.queries.effects import Effect
 from misscnf.queries.support import FittedReport
 from misscnf.report.model_checks import Integrals, ModelChecks, NoiseCheck, Overimputation
@@ -50,12 +50,15 @@ def verdicts(
         Verdict("Coverage", "positivity", *_coverage(report)),
     ]
     if answer is not None:
-        notes = [note[0].upper() + note[1:] for note in answer.notes]
+        # What the rows say against the graph has a line of its own.
+        denied = denied_sentence(report.denied_over(rows=answer.population == "rows"))
+        said = [note for note in answer.notes if note != denied]
+        notes = [note[0].upper() + note[1:] for note in said]
         lines += [Verdict("Range", "positivity", "careful", note) for note in notes]
         lines.append(Verdict("Extrapolation", "positivity", *_extrapolation(fitted)))
     sharp: State = "fine" if checks.integrals.ok else "careful"
     lines += [
-        Verdict("Rows against graph", "graph", *_against_graph(report)),
+        Verdict("Rows against graph", "graph", *_against_graph(report, answer)),
         Verdict("Model fit", "checks", *_fit(checks)),
         Verdict("Integrals", "checks", sharp, integral_sentence(checks.integrals)),
         Verdict("Shape of the model", "fit", "fine", held_out_sentence(model)),
@@ -73,7 +76,7 @@ def _loss(report: Report) -> tuple[State, str]:
 
 
 def _coverage(report: Report) -> tuple[State, str]:
-    if not report.ok:
+    if not report.family_positivity:
         return "careful", (
             f"There are values at which these were not seen together with their causes: "
             f"{listed(report.uncovered)}. There the answer leans on the model's shape, not on "
@@ -96,18 +99,28 @@ def _extrapolation(fitted: FittedReport) -> tuple[State, str]:
     )
 
 
-def _against_graph(report: Report) -> tuple[State, str]:
+def _against_graph(report: Report, answer: Effect | None) -> tuple[State, str]:
+    rows = answer is not None and answer.population == "rows"
+    told = denied_sentence(report.denied_over(rows=rows))
+    if told:
+        return "careful", told[0].upper() + told[1:]
     if report.contradictions:
         pairs = [f"{line.node} and {line.other}" for line in report.contradictions]
         return "careful", (
             f"By the graph these do not depend on one another given their causes, but in the rows "
-            f"they do: {listed(pairs)}."
+            f"they do: {listed(pairs)}. {_untouched(report)}"
         )
     tested = report.independences_tested
     if not tested:
         return "open", "The graph leaves no independence that rows could contradict."
     implied = f"{plural(tested, 'independence')} that the graph implies and rows can test"
     return "fine", f"Of {implied}, none is contradicted."
+
+
+def _untouched(report: Report) -> str:
+    if report.effect is None:
+        return "Answers that need these columns may be wrong."
+    return "The answer above does not lean on it."
 
 
 def _fit(checks: ModelChecks) -> tuple[State, str]:

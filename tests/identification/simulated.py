@@ -177,7 +177,7 @@ def _leans(graph, effect, arrow):
         return False
     without = _without(graph, arrow)
     claim = Contradiction(node, cause, without.parents_of(node), 1.0, 0.0, 0)
-    return bool(leaned_on(without, effect, [claim], holes=True))
+    return bool(leaned_on(without, effect, [claim], holed=graph.nodes))
 
 
 def mixed_values(rng, graph, rows):
