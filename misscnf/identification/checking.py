@@ -107,9 +107,7 @@ def check(
     uncovered = [i for i, regions in zip(needed, flagged, strict=True) if regions]
     loss, loss_p_value = explain_holes(columns, chosen.loss)
     nodes = columns[: len(graph)]
-    contradictions, tested = find_contradictions(
-        graph, table, columns, loss, chosen.independences
-    )
+    contradictions, tested = find_contradictions(graph, table, columns, loss, chosen.independences)
     numbers = [part for part in (node.features() for node in nodes) if part.shape[1] == 1]
     named = {column.name for column in columns}
     return Report(

@@ -163,7 +163,10 @@ def _part(column: Column, rows: np.ndarray) -> Column:
 
 
 def _screened(
-    graph: CausalGraph, moments: Moments, pairs: Sequence[tuple[int, int]], rules: IndependenceRules
+    graph: CausalGraph,
+    moments: Moments,
+    pairs: Sequence[tuple[int, int]],
+    rules: IndependenceRules,
 ) -> list[tuple[int, int]]:
     """Returns the pairs whose features are left most correlated by the moments of pairs."""
     features = [own + square for own, square in zip(moments.own, moments.square, strict=True)]
@@ -229,7 +232,8 @@ class _Tests:
         """
         members = [i, j, *self.graph.parents[i]]
         shown = np.all([self.columns[m].observed for m in members], axis=0)
-        weights = self._weights(i, j, members, shown)
+        enough = shown.sum() >= self.rules.fewest_rows
+        weights = self._weights(i, j, members, shown) if enough else None
         if weights is None:
             return None
         rows = np.flatnonzero(shown & (weights > 0.0))
@@ -274,11 +278,11 @@ class _Tests:
         rows = self.columns[column].observed
         part = self.features(column).values[rows]
         even = np.ones(len(part))
-        return _covariance_test(left[rows, None], part - part.mean(0), even, 1)[1] < self.rules.level
+        return (
+            _covariance_test(left[rows, None], part - part.mean(0), even, 1)[1] < self.rules.level
+        )
 
-    def _separated(
-        self, i: int, j: int, parents: Sequence[int], drivers: Sequence[int]
-    ) -> bool:
+    def _separated(self, i: int, j: int, parents: Sequence[int], drivers: Sequence[int]) -> bool:
         """Tells whether the claim still holds in rows that loss, by these columns, has left."""
         if not drivers:
             return True

@@ -139,7 +139,7 @@ def mcar_normal_table(seed, rows, columns, correlation, rate):
     return values
 
 
-def mixed_table(seed, wrong=False):
+def mixed_table(seed, *, wrong=False):
     """Returns a graph, an effect (t, y), a table with holes, and the arrow that was left out.
 
     4 to 10 columns: numbers with normal, skewed or heavy-tailed noise, binary ones, counts and

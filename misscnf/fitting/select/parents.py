@@ -122,9 +122,7 @@ class Moments:
         covariance = centred.T @ centred / counts
         scale = covariance.diagonal().sqrt().clamp_min(1e-9)
         correlation = _definite((covariance / scale / scale[:, None]).numpy())
-        return Moments(
-            correlation, (there.T @ there).numpy(), own, square, settings.arrow_penalty
-        )
+        return Moments(correlation, (there.T @ there).numpy(), own, square, settings.arrow_penalty)
 
     def parents(self, node: int, outside: set[int], earlier: Sequence[int]) -> list[int]:
         """Returns the earlier members that a node depends on, given its parents outside."""
