@@ -147,14 +147,17 @@ def leaned_on(
 
 
 def claims(graph: CausalGraph) -> list[tuple[int, int]]:
-    """Returns the pairs (i, j), j before i, that the graph makes independent given pa(i)."""
+    """Returns the pairs (i, j), j before i, that the graph makes independent given pa(i).
+
+    Both are columns of values: what rows show is chosen by indicators, and says nothing of them.
+    """
     blocks = ([graph.index(name) for name in members] for members in graph.blocks.values())
     unclaimed = {pair for members in blocks for pair in itertools.permutations(members, 2)}
     return [
         (i, j)
         for i, parents in enumerate(graph.parents)
         for j in sorted(set(range(i)).difference(parents))
-        if (i, j) not in unclaimed
+        if (i, j) not in unclaimed and not {i, j} & graph.indicators.keys()
     ]
 
 
@@ -221,6 +224,7 @@ class _Tests:
             place[line.column]: [place[by.column] for by in line.by if by.column in place]
             for line in loss
         }
+        self.declared = {of: graph.parents[i] for i, of in graph.indicators.items()}
         self.made: dict[int, _Features] = {}
         self.network = nx.DiGraph([(j, i) for i, pa in enumerate(graph.parents) for j in pa])
         self.network.add_nodes_from(range(len(graph)))
@@ -259,10 +263,13 @@ class _Tests:
         self, i: int, j: int, members: Sequence[int], shown: np.ndarray
     ) -> np.ndarray | None:
         """Returns the weight of each row (N,): one where loss leaves the claim as it is."""
-        drivers = sorted({d for m in members for d in self.drivers.get(m, ())})
+        declared = {d for m in members for d in self.declared.get(m, ())}
+        drivers = sorted({d for m in members for d in self.drivers.get(m, ())} | declared)
         if self._separated(i, j, members[2:], drivers):
             return np.ones(len(shown))
         whole = [d for d in drivers if self.columns[d].observed.all()]
+        if not declared.issubset(whole):
+            return None
         about = np.column_stack([np.ones(len(shown)), *(self.features(d).values for d in whole)])
         fit = fit_logistic(about[:, 1:], shown, penalty=1.0)
         chance = expit(about @ np.append(fit.intercept, fit.weights))
