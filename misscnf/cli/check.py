@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 
 from misscnf.cli.endings import in_a_sentence
-from misscnf.cli.options import Blocks, Data, Graph, Json, KindsFile, Quiet, option
+from misscnf.cli.options import (
+    Blocks,
+    Data,
+    Dates,
+    Decimal,
+    Graph,
+    Json,
+    KindsFile,
+    Na,
+    Quiet,
+    Separator,
+    option,
+)
 
 __all__ = ["check"]
 
@@ -20,6 +32,10 @@ def check(
     block: Blocks = None,
     effect: Annotated[str | None, option("--effect", "Only what one effect needs.", "T:Y")] = None,
     kinds: KindsFile = None,
+    na: Na = None,
+    sep: Separator = None,
+    decimal: Decimal = None,
+    dates: Dates = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -30,7 +46,7 @@ def check(
     pair = arguments.read_pair(effect)
     causal_graph = inputs.read_graph(graph, block)
     inputs.check_nodes(pair or (), causal_graph, f"--effect {effect}")
-    frame = inputs.read_rows(data)
+    frame = inputs.read_rows(data, inputs.reading(na, sep, decimal, dates))
     inputs.check_kinds(kinds, causal_graph, frame)
     with inputs.naming(inputs.shown(data)):
         report = find_problems(frame, causal_graph, effect=pair, kinds=kinds)

@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import Annotated
 
 from misscnf.cli.endings import in_a_sentence
-from misscnf.cli.options import Data, Json, Model, Out, Quiet, Seed, option
+from misscnf.cli.options import (
+    Data,
+    Dates,
+    Decimal,
+    Json,
+    Model,
+    Na,
+    Out,
+    Quiet,
+    Seed,
+    Separator,
+    option,
+)
 
 __all__ = ["counterfactual"]
 
@@ -21,8 +33,16 @@ def counterfactual(
     draws: Annotated[
         int | None, option("--draws", "Draws of each row, in long form.", "N", min=1)
     ] = None,
+    interval: Annotated[
+        float | None,
+        option("--interval", "A line a row, with intervals of this level.", "LEVEL"),
+    ] = None,
     out: Out = "-",
     seed: Seed = 0,
+    na: Na = None,
+    sep: Separator = None,
+    decimal: Decimal = None,
+    dates: Dates = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -34,12 +54,17 @@ def counterfactual(
     from misscnf.cli import arguments, inputs, outputs
 
     outputs.check_table_target(out, json=json)
+    arguments.check_share(interval, "--interval")
+    how = inputs.reading(na, sep, decimal, dates)
     fitted = inputs.open_model(model, quiet=quiet)
     arm = arguments.read_arm(do, "--do", fitted)
-    frame = inputs.read_model_rows(data, fitted)
+    frame = inputs.read_model_rows(data, fitted, how)
     with inputs.naming(inputs.shown(data)):
-        drawn = fitted.counterfactual(frame, arm, draws=draws, seed=seed)
+        if interval is not None:
+            inputs.check_replicated(fitted, frame)
+        drawn = fitted.counterfactual(frame, arm, draws=draws, interval=interval, seed=seed)
         table = outputs.carry_along(frame, drawn)
-        if draws is not None:
+        if draws is not None and interval is None:
             table = outputs.number_rows(table, ".draw", draws)
+    inputs.keep_replicates(fitted, model)
     outputs.write_table(table, out, json=json)

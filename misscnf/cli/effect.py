@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from misscnf.cli.endings import in_a_sentence
-from misscnf.cli.options import Json, Model, Quiet, Seed, option
+from misscnf.cli.options import Dates, Decimal, Json, Model, Na, Quiet, Seed, Separator, option
 from misscnf.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,6 +58,10 @@ def effect(
     ] = None,
     draws: Annotated[int | None, option("--draws", "Units that are averaged.", "N", min=2)] = None,
     seed: Seed = 0,
+    na: Na = None,
+    sep: Separator = None,
+    decimal: Decimal = None,
+    dates: Dates = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -65,6 +69,7 @@ def effect(
     from misscnf.cli import arguments, inputs, outputs
 
     arguments.check_share(interval, "--interval")
+    how = inputs.reading(na, sep, decimal, dates)
     fitted = inputs.open_model(model, quiet=quiet)
     inputs.check_nodes([on], fitted.graph_, "--on")
     arm, name, grid = arguments.read_values(do, "--do", fitted)
@@ -87,7 +92,7 @@ def effect(
         "event": arguments.read_event(event, on, fitted),
         "interval": interval,
         "population": population,
-        "data": None if data is None else inputs.read_model_rows(data, fitted),
+        "data": None if data is None else inputs.read_model_rows(data, fitted, how),
         "seed": seed,
     }
     if draws is not None:

@@ -12,7 +12,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from misscnf.cli.endings import Stopped, in_a_sentence, say
-from misscnf.cli.options import Blocks, Data, Graph, Json, KindsFile, Quiet, Seed, option
+from misscnf.cli.options import (
+    Blocks,
+    Data,
+    Dates,
+    Decimal,
+    Graph,
+    Json,
+    KindsFile,
+    Na,
+    Quiet,
+    Seed,
+    Separator,
+    option,
+)
 
 if TYPE_CHECKING:
     from misscnf.data.table import IncompleteTable
@@ -45,6 +58,10 @@ def fit(
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Say how long each stage took.")
     ] = False,
+    na: Na = None,
+    sep: Separator = None,
+    decimal: Decimal = None,
+    dates: Dates = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -61,7 +78,7 @@ def fit(
     if checkpoint is not None:
         outputs.check_target(checkpoint, "--checkpoint", folder=True)
     causal_graph = inputs.read_graph(graph, block)
-    frame = inputs.read_rows(data)
+    frame = inputs.read_rows(data, inputs.reading(na, sep, decimal, dates))
     inputs.check_kinds(kinds, causal_graph, frame)
     model = MissCNF(
         causal_graph,

@@ -8,7 +8,19 @@ from typing import Annotated
 import typer
 
 from misscnf.cli.endings import in_a_sentence
-from misscnf.cli.options import Data, Json, Model, Out, Quiet, Seed, option
+from misscnf.cli.options import (
+    Data,
+    Dates,
+    Decimal,
+    Json,
+    Model,
+    Na,
+    Out,
+    Quiet,
+    Seed,
+    Separator,
+    option,
+)
 from misscnf.errors import InputError
 
 __all__ = ["impute"]
@@ -32,6 +44,10 @@ def impute(
         bool, typer.Option("--original", help="Also the rows as they came, with .imp 0.")
     ] = False,
     seed: Seed = 0,
+    na: Na = None,
+    sep: Separator = None,
+    decimal: Decimal = None,
+    dates: Dates = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -47,12 +63,13 @@ def impute(
     outputs.check_table_target(out, json=json)
     if wide and (out == "-" or original):
         raise InputError("--wide makes a file for each table: give --out, and no --original.")
+    how = inputs.reading(na, sep, decimal, dates)
     fitted = inputs.open_model(model, quiet=quiet)
-    frame = inputs.read_model_rows(data, fitted)
+    frame = inputs.read_model_rows(data, fitted, how)
     with inputs.naming(inputs.shown(data)):
         of_fit = frame if proper else None
         completed = fitted.impute(frame, draws, proper=proper, data=of_fit, seed=seed)
-        table = outputs.carry_along(frame, completed)
+        table = completed.reset_index(drop=True)
         long = outputs.number_rows(table, ".imp", draws)
     inputs.keep_replicates(fitted, model)
     if wide:

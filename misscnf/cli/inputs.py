@@ -16,7 +16,7 @@ import pandas as pd
 
 from misscnf.cli.endings import say
 from misscnf.data.cells import listed
-from misscnf.data.files import read_table
+from misscnf.data.files import Reading, read_table
 from misscnf.data.kinds import read_requests
 from misscnf.errors import InputError, naming
 from misscnf.estimators.misscnf import MissCNF
@@ -24,8 +24,16 @@ from misscnf.fitting.settings import preset_settings
 from misscnf.graph import CausalGraph
 from misscnf.graph.readers import names_a_file
 
-__all__ = ["naming", "read_rows", "read_model_rows", "read_graph", "check_kinds", "check_nodes"]
-__all__ += ["check_preset", "open_model", "keep_replicates", "shown"]
+__all__ = [
+    "naming",
+    "reading",
+    "read_rows",
+    "read_model_rows",
+    "read_graph",
+    "check_kinds",
+    "check_nodes",
+]
+__all__ += ["check_preset", "open_model", "keep_replicates", "check_replicated", "shown"]
 
 
 def shown(source: str) -> str:
@@ -33,27 +41,37 @@ def shown(source: str) -> str:
     return "standard input" if source == "-" else repr(source)
 
 
-def read_rows(source: str) -> pd.DataFrame:
+def reading(
+    na: str | None, separator: str | None, decimal: str | None, dates: str | None
+) -> Reading:
+    """Reads the options that say how a file is to be read."""
+    if separator is not None and len(separator) != 1 and separator != "\\t":
+        raise InputError(f"--sep {separator!r}: expected one sign, such as ';' or '\\t'.")
+    if decimal is not None and decimal not in (".", ","):
+        raise InputError(f"--decimal {decimal!r}: expected . or ,.")
+    return Reading(_words(na), "\t" if separator == "\\t" else separator, decimal, _words(dates))
+
+
+def _words(text: str | None) -> tuple[str, ...]:
+    return tuple(word.strip() for word in (text or "").split(",") if word.strip())
+
+
+def read_rows(source: str, how: Reading | None = None) -> pd.DataFrame:
     """Reads a table from a file, or CSV from standard input."""
-    frame = _read_stdin() if source == "-" else read_table(source)
+    frame = _read_stdin(how) if source == "-" else read_table(source, reading=how)
     if frame.index.name is not None:  # of a Parquet file
         frame = frame.reset_index()
-    only = str(frame.columns[0]) if frame.shape[1] == 1 else ""
-    for mark in (";", "\t", "|"):
-        if mark in only:
-            raise InputError(
-                f"{shown(source)} has the one column {only!r}, and seems to be separated by "
-                f"{mark!r}; save it with commas, or with tabs as .tsv."
-            )
     return frame
 
 
-def read_model_rows(source: str, model: MissCNF, *, partial: bool = False) -> pd.DataFrame:
+def read_model_rows(
+    source: str, model: MissCNF, how: Reading | None = None, *, partial: bool = False
+) -> pd.DataFrame:
     """Reads rows for a fitted model, all of whose columns must be there.
 
     Where `partial`, one column is enough; the others are then missing in every row.
     """
-    frame = read_rows(source)
+    frame = read_rows(source, how)
     absent = [name for name in model.graph_.nodes if name not in frame.columns]
     if absent and not (partial and len(absent) < len(model.graph_)):
         raise InputError(
@@ -63,11 +81,11 @@ def read_model_rows(source: str, model: MissCNF, *, partial: bool = False) -> pd
     return frame
 
 
-def _read_stdin() -> pd.DataFrame:
+def _read_stdin(how: Reading | None) -> pd.DataFrame:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "stdin.csv"
         path.write_bytes(sys.stdin.buffer.read())
-        return read_table(path, name=shown("-"))
+        return read_table(path, shown("-"), how)
 
 
 def read_graph(source: str, blocks: Iterable[str] | None = None) -> CausalGraph:
@@ -112,6 +130,17 @@ def open_model(folder: str, *, quiet: bool) -> MissCNF:
     model = MissCNF.load(folder)
     model.progress = False if quiet else None
     return model
+
+
+def check_replicated(model: MissCNF, frame: pd.DataFrame) -> None:
+    """Refuses an interval of rows where neither replicates nor the table of the fit are there."""
+    if model._replicated:
+        return
+    if model._table_of_fit(frame).digest != model._digest:
+        raise InputError(
+            "--interval needs replicates of the fit, and these rows are not its table; make them "
+            "by `misscnf fit --replicates`, or by one `misscnf effect … --interval … --data TABLE`"
+        )
 
 
 def keep_replicates(model: MissCNF, folder: str) -> None:

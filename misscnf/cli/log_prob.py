@@ -5,7 +5,20 @@ from __future__ import annotations
 from typing import Annotated
 
 from misscnf.cli.endings import in_a_sentence
-from misscnf.cli.options import Data, Do, Json, Model, Out, Quiet, Seed, option
+from misscnf.cli.options import (
+    Data,
+    Dates,
+    Decimal,
+    Do,
+    Json,
+    Model,
+    Na,
+    Out,
+    Quiet,
+    Seed,
+    Separator,
+    option,
+)
 
 __all__ = ["log_prob"]
 
@@ -21,6 +34,10 @@ def log_prob(
     do: Do = None,
     out: Out = "-",
     seed: Seed = 0,
+    na: Na = None,
+    sep: Separator = None,
+    decimal: Decimal = None,
+    dates: Dates = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -34,10 +51,11 @@ def log_prob(
     from misscnf.cli import arguments, inputs, outputs
 
     outputs.check_table_target(out, json=json)
+    how = inputs.reading(na, sep, decimal, dates)
     fitted = inputs.open_model(model, quiet=quiet)
     arm = arguments.read_arm(do, "--do", fitted)
     inputs.check_nodes(given or (), fitted.graph_, "--given")
-    frame = inputs.read_model_rows(data, fitted, partial=True)
+    frame = inputs.read_model_rows(data, fitted, how, partial=True)
     with inputs.naming(inputs.shown(data)):
         scores = fitted.log_prob(frame, given=given or (), do=arm, quality=True, seed=seed)
     table = pd.DataFrame(scores).reset_index(drop=True)

@@ -9,14 +9,18 @@ import typer
 __all__ = [
     "Blocks",
     "Data",
+    "Dates",
+    "Decimal",
     "Do",
     "Graph",
     "Json",
     "KindsFile",
     "Model",
+    "Na",
     "Out",
     "Quiet",
     "Seed",
+    "Separator",
     "option",
 ]
 
@@ -28,7 +32,8 @@ def option(name: str, what: str, metavar: str | None = None, **rest: Any) -> Any
 
 
 Data = Annotated[
-    str, typer.Argument(metavar="DATA", help="A .csv, .tsv or .parquet file; - is CSV on stdin.")
+    str,
+    typer.Argument(metavar="DATA", help="A table (.csv, .parquet, .dta, …); - is CSV on stdin."),
 ]
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A folder that `misscnf fit` made.")]
 Graph = Annotated[
@@ -46,6 +51,14 @@ Do = Annotated[
     option("--do", "An intervention: t=1, 'dose=min(dose, 2)'; repeatable.", "NAME=VALUE"),
 ]
 Out = Annotated[str, option("--out", "A .csv, .tsv or .parquet file; - is CSV on stdout.", "FILE")]
+Na = Annotated[
+    str | None, option("--na", "Further marks of a missing value, such as -99,999.", "MARKS")
+]
+Separator = Annotated[str | None, option("--sep", "What separates fields, if not found.", "SIGN")]
+Decimal = Annotated[str | None, option("--decimal", "The decimal sign, such as ','.", "SIGN")]
+Dates = Annotated[
+    str | None, option("--dates", "Columns of dates, read as days since 1970-01-01.", "NAMES")
+]
 Seed = Annotated[int, option("--seed", "Where randomness starts.", "N", min=0)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no notes and no progress.")]

@@ -37,8 +37,10 @@ def carry_along(frame: pd.DataFrame, drawn: pd.DataFrame) -> pd.DataFrame:
     """Returns draws of a table, one after the other, with its columns outside the graph."""
     places = np.tile(np.arange(len(frame)), len(drawn) // len(frame))
     given, drawn = frame.iloc[places].reset_index(drop=True), drawn.reset_index(drop=True)
-    names = enumerate(frame.columns)
-    columns = [drawn[name] if name in drawn else given.iloc[:, j] for j, name in names]
+    columns = []
+    for j, name in enumerate(frame.columns):
+        ends = [end for end in (f"{name}_lower", f"{name}_upper") if end in drawn]
+        columns.append(drawn[[name, *ends]] if name in drawn else given.iloc[:, j])
     return pd.concat(columns, axis=1)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from misscnf.cli.endings import in_a_sentence, say
-from misscnf.cli.options import Data, Json, Model, Quiet, option
+from misscnf.cli.options import Data, Dates, Decimal, Json, Model, Na, Quiet, Separator, option
 from misscnf.errors import InputError
 
 __all__ = ["report"]
@@ -22,6 +22,10 @@ def report(
     interval: Annotated[
         float, option("--interval", "Intervals of this level; 0 leaves them out.", "LEVEL")
     ] = 0.95,
+    na: Na = None,
+    sep: Separator = None,
+    decimal: Decimal = None,
+    dates: Dates = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -34,10 +38,11 @@ def report(
     outputs.check_target(out)
     level = interval or None
     arguments.check_share(level, "--interval")
+    how = inputs.reading(na, sep, decimal, dates)
     fitted = inputs.open_model(model, quiet=quiet)
     pair = arguments.read_pair(effect)
     inputs.check_nodes(pair or (), fitted.graph_, f"--effect {effect}")
-    frame = inputs.read_model_rows(data, fitted)
+    frame = inputs.read_model_rows(data, fitted, how)
     with inputs.naming(inputs.shown(data)), outputs.staged(out) as page:
         write_report(fitted, frame, page, effect=pair, interval=level)
     say(f"wrote {out}")

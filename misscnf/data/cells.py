@@ -66,7 +66,8 @@ def refuse_dates(cells: pd.Series, name: str) -> None:
     if cells.dtype.kind in "mM":
         raise InputError(
             f"column {name!r} holds dates or durations ({cells.dtype}), and only numbers and "
-            f"levels can be used; make it a number, such as the days since a reference date."
+            f"levels can be used; make it a number, such as the days since a reference date "
+            f"(--dates {name} counts them from 1970-01-01)."
         )
 
 

@@ -50,12 +50,14 @@ def name_columns(
     names: Sequence[str] | None = None,
     reader: str = "misscnf",
 ) -> pd.DataFrame | str | os.PathLike[str]:
-    """Returns an array as a DataFrame; a DataFrame or a path is returned as it is.
+    """Returns an array as a DataFrame, and a row that is a Series; others as they are.
 
     The columns are called x0, x1, … by default; `reader` is who asks, for the sentences.
     """
     if isinstance(source, pd.DataFrame | str | os.PathLike):
         return source
+    if isinstance(source, pd.Series) and all(isinstance(name, str) for name in source.index):
+        return source.to_frame().T.infer_objects()  # one row, by the names of its cells
     if hasattr(source, "to_pandas") and not isinstance(source, pd.Series):
         return source.to_pandas()
     array = _read_array(source)

@@ -4,19 +4,23 @@ What a file shows is what the DataFrame holds, or a sentence says why not.
 
 A reader never guesses. Header names come back as written, where pandas would rename a repeated
 ``x`` to ``x.1``, and a file whose rows are longer than its header is refused, where pandas would
-shift it by a column.
+shift it by a column. A header without commas says by itself what separates its names, and a note
+says what was found. Stata, SPSS and SAS files bring the labels of their values along.
 """
 
-__all__ = ["read_table", "write_atomically", "digest", "jsonable"]
+__all__ = ["Reading", "read_table", "write_atomically", "digest", "jsonable"]
 
 import dataclasses
+import gzip
 import hashlib
+import logging
 import math
 import os
+import re
 import uuid
 import warnings
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,25 +30,46 @@ import pandas as pd
 from misscnf.errors import InputError
 from misscnf.paths import expanded
 
+logger = logging.getLogger("misscnf")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file is read, where it does not say so itself."""
+
+    na: tuple[str, ...] = ()
+    """Further words and numbers that stand for a hole, such as -99."""
+    separator: str | None = None
+    """Between the fields of a line; None for what the header says."""
+    decimal: str | None = None
+    """Before the fraction of a number; None for a point, or what a file with semicolons shows."""
+    dates: tuple[str, ...] = ()
+    """Columns of dates that become numbers: the days since 1970-01-01."""
+
 
 def read_table(
-    source: pd.DataFrame | str | os.PathLike[str], name: str | None = None
+    source: pd.DataFrame | str | os.PathLike[str],
+    name: str | None = None,
+    reading: Reading | None = None,
 ) -> pd.DataFrame:
     """Reads a table of at least one row.
 
-    Empty fields and the usual words of pandas (``NA``, ``NaN``, ``null``, ...) are holes. For any
-    other word, read the file with ``pandas.read_csv(path, na_values=...)`` and pass the DataFrame.
+    Empty fields and the usual words of pandas (``NA``, ``NaN``, ``null``, ...) are holes, and
+    further ones if they are named.
 
     Arguments:
-        source: A DataFrame, returned as it is, or the path of a .csv, .tsv or .parquet file.
+        source: A DataFrame, returned as it is, or the path of a file: .csv or .tsv (or these with
+            .gz), .parquet, .dta, .sav, .sas7bdat, .xpt.
         name: What sentences call it; by default the path.
+        reading: How a file is read.
     """
+    reading = reading or Reading()
     if isinstance(source, pd.DataFrame):
         name, frame = name or "the table", source
     elif isinstance(source, str | os.PathLike):
         path = expanded(source)
         name = name or repr(str(path))
-        frame = _read_file(path, name)
+        frame = _dated(_without_codes(_read_file(path, name, reading), reading), reading, name)
     else:
         raise InputError(
             f"a table is a pandas DataFrame or the path of a file, not {type(source).__name__}; "
@@ -55,16 +80,22 @@ def read_table(
     return frame
 
 
-def _read_file(path: Path, name: str) -> pd.DataFrame:
+def _read_file(path: Path, name: str, reading: Reading) -> pd.DataFrame:
     _check_file(path, name)
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
+    plain = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    reader = _READERS.get(plain.suffix.lower())
+    if reader is None or (plain is not path and reader not in (_read_csv, _read_tsv)):
         raise InputError(
             f"{name} has the extension {path.suffix!r}, and tables are read from "
             f"{', '.join(_READERS)}; convert it, or read it with pandas and pass the DataFrame."
         )
     try:
-        return reader(path)
+        return reader(path, reading)
+    except ImportError as problem:
+        raise InputError(
+            f"{name} needs a package that is not installed ({problem.name}); install it with "
+            f"`pip install 'misscnf[files]'`."
+        ) from problem
     except pd.errors.EmptyDataError:
         raise InputError(f"{name} is empty; a header and rows are expected.") from None
     except UnicodeDecodeError as problem:
@@ -95,7 +126,33 @@ def _check_file(path: Path, name: str) -> None:
         raise InputError(f"{name} is empty; a header and rows are expected.")
 
 
-def _read_text(path: Path, separator: str) -> pd.DataFrame:
+def _read_csv(path: Path, reading: Reading) -> pd.DataFrame:
+    separator, decimal = reading.separator, reading.decimal
+    if separator is None:
+        separator, found = _sniff(path)
+        decimal = decimal or found
+    return _read_text(path, separator, decimal or ".", reading.na)
+
+
+def _read_tsv(path: Path, reading: Reading) -> pd.DataFrame:
+    return _read_text(path, reading.separator or "\t", reading.decimal or ".", reading.na)
+
+
+def _sniff(path: Path) -> tuple[str, str]:
+    """Returns what separates the names of a header, and the decimal sign of a semicolon file."""
+    with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as file:
+        start = file.read(2**16).decode("utf-8", "replace")
+    header = re.sub(r'"[^"]*"', "", start.partition("\n")[0])
+    separator = max(";\t|", key=header.count)
+    if "," in header or separator not in header:
+        return ",", "."
+    decimal = "," if re.search(r"(^|;)\s*[-+]?\d+,\d+\s*(;|$)", start, re.MULTILINE) else "."
+    commas = ", with decimal commas" if decimal == "," else ""
+    logger.info("%s is taken as separated by %r%s.", path.name, separator, commas)
+    return separator, decimal
+
+
+def _read_text(path: Path, separator: str, decimal: str, na: Sequence[str]) -> pd.DataFrame:
     header = pd.read_csv(
         path, sep=separator, header=None, nrows=1, dtype=str, keep_default_na=False
     )
@@ -103,12 +160,44 @@ def _read_text(path: Path, separator: str) -> pd.DataFrame:
         warnings.simplefilter("error", pd.errors.ParserWarning)
         # Left to itself, pandas takes the first field of rows longer than the header for an
         # index. Here an empty last field is dropped, and a filled one raises the warning.
-        frame = pd.read_csv(path, sep=separator, index_col=False, low_memory=False)
+        frame = pd.read_csv(
+            path,
+            sep=separator,
+            decimal=decimal,
+            na_values=list(na) or None,
+            index_col=False,
+            low_memory=False,
+        )
     pairs = zip(header.iloc[0], frame.columns, strict=True)
     return frame.set_axis([name or renamed for name, renamed in pairs], axis=1)
 
 
-def _read_parquet(path: Path) -> pd.DataFrame:
+def _without_codes(frame: pd.DataFrame, reading: Reading) -> pd.DataFrame:
+    """Makes holes of the words and numbers that stand for one, whatever the file."""
+    if not reading.na:
+        return frame
+    numbers = pd.to_numeric(pd.Series(reading.na, dtype=object), errors="coerce").dropna()
+    return frame.where(~frame.isin([*reading.na, *numbers]))
+
+
+def _dated(frame: pd.DataFrame, reading: Reading, name: str) -> pd.DataFrame:
+    """Makes numbers of columns of dates: days since 1970-01-01."""
+    found = {}
+    for column in reading.dates:
+        if column not in frame.columns:
+            raise InputError(f"{name} has no column {column!r} of dates; check its name.")
+        try:
+            dates = pd.to_datetime(frame[column], format="ISO8601")  # 03/04 is March or April
+        except (ValueError, TypeError) as problem:
+            raise InputError(
+                f"the column {column!r} of {name} cannot be read as dates ({problem}); write them "
+                f"as 2024-03-31."
+            ) from problem
+        found[column] = (dates - pd.Timestamp("1970-01-01", tz=dates.dt.tz)) / pd.Timedelta(days=1)
+    return frame.assign(**found)
+
+
+def _read_parquet(path: Path, reading: Reading) -> pd.DataFrame:
     frame = pd.read_parquet(path)
     for name, cells in frame.items():
         texts = cells.cat.categories if isinstance(cells.dtype, pd.CategoricalDtype) else cells
@@ -120,10 +209,28 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     return frame
 
 
-_READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
-    ".csv": partial(_read_text, separator=","),
-    ".tsv": partial(_read_text, separator="\t"),
+def _read_stata(path: Path, reading: Reading) -> pd.DataFrame:
+    # Labels of values have an order in the file that nobody meant.
+    return pd.read_stata(path, order_categoricals=False)
+
+
+def _read_spss(path: Path, reading: Reading) -> pd.DataFrame:
+    return pd.read_spss(path)
+
+
+def _read_sas(path: Path, reading: Reading) -> pd.DataFrame:
+    return pd.read_sas(path, encoding="utf-8")
+
+
+_READERS: dict[str, Callable[[Path, Reading], pd.DataFrame]] = {
+    ".csv": _read_csv,
+    ".tsv": _read_tsv,
     ".parquet": _read_parquet,
+    ".dta": _read_stata,
+    ".sav": _read_spss,
+    ".zsav": _read_spss,
+    ".sas7bdat": _read_sas,
+    ".xpt": _read_sas,
 }
 
 

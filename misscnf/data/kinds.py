@@ -66,6 +66,7 @@ from misscnf.data.codecs import (
     Semicontinuous,
     refuse_constant,
 )
+from misscnf.data.codes import code_question
 from misscnf.data.scales import Link, Unit
 from misscnf.errors import InputError
 from misscnf.graph.indicators import column_of
@@ -118,6 +119,16 @@ class KindRules:
     least_distinct: float = 0.5
     """Of the cells beside point masses, such a share must differ from each other: numbers on a
     coarse grid repeat too, and have no point masses."""
+    codes: tuple[int, ...] = (
+        *(1, 2, 7, 8, 9, 77, 88, 97, 98, 99, 777, 888, 997, 998, 999),
+        *(7777, 8888, 9997, 9998, 9999, 99999),
+    )
+    """What statistical offices and people write, with or without a minus, for "missing", "refused"
+    and "not asked"."""
+    fewest_of_a_code: int = 3
+    """Rows in which a number such as −99 stands before it is asked about: chance repeats few."""
+    gap_of_a_code: float = 0.5
+    """Of the range of all other values, by which such a number is parted from them."""
 
 
 @dataclass(frozen=True)
@@ -317,7 +328,10 @@ def _choose(cells: pd.Series, name: str, request: Request | None, rules: KindRul
         column, note = _infer(cells, name, rules)
     else:
         column, note = _as_asked(cells, name, request, rules)
-    note = replace(note, holes=int(cells.isna().sum()))
+    code = code_question(cells, rules.codes, rules.fewest_of_a_code, rules.gap_of_a_code)
+    if code:
+        logger.info("  %s: %s", name, code)
+    note = replace(note, holes=int(cells.isna().sum()), offer=code or note.offer)
     if isinstance(column, Levels):
         return column, note
     seen = column.read(cells)

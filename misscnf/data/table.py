@@ -120,7 +120,7 @@ class Schema:
         }
         for i, j in self.indicators.items() if holes else ():
             name = self.columns[j].name
-            cells[name] = cells[name].mask(numbers[:, i] > 0.5)
+            cells[name] = cells[name].where(numbers[:, i] <= 0.5)
         return _frame(cells, pd.RangeIndex(len(numbers)) if index is None else index)
 
     def to_dict(self) -> dict[str, Any]:
@@ -363,6 +363,16 @@ class IncompleteTable:
             fill = np.tile(holes[:, j] | (j in replaced), repeats)
             cells[column.name] = _fill(column, given, drawn[:, j], fill, exact=j in exact)
         return _frame(cells, self.index if index is None else index)
+
+    def carry_along(self, drawn: pd.DataFrame) -> pd.DataFrame:
+        """Returns draws of this table, one after the other, with its columns outside the graph."""
+        places = np.tile(np.arange(len(self)), len(drawn) // max(len(self), 1))
+        found, rest = [], iter(self.outside)
+        for name in self.columns:
+            given = drawn[name] if name in drawn else next(rest).iloc[places].set_axis(drawn.index)
+            found.append(given)
+        own = [drawn[name] for name in drawn if name not in self.columns]
+        return pd.concat([*found, *own], axis=1)
 
     def explain(self, row: int, nodes: Collection[int]) -> str:
         """Why what a row shows of some nodes has probability zero; empty where it has not."""

@@ -23,6 +23,7 @@ import logging
 import math
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -427,6 +428,20 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         self._note_columns(about["columns"])
         card(repr(self), _facts(self), {"": self.kinds_})  # what it says of itself can be shown
         return self
+
+    def __str__(self) -> str:
+        """What print shows: a fitted model's card; scikit-learn's text before."""
+        if not hasattr(self, "model_"):
+            return repr(self)
+        graph, forms = self.graph_, Counter(str(form) for form in self.forms_.values())
+        head = f"MissCNF, fitted: {len(graph)} columns, {len(graph.edges)} arrows"
+        facts = {name: value for name, value in _facts(self).items() if name != "graph"}
+        facts["forms"] = ", ".join(f"{count} {form}" for form, count in forms.most_common())
+        wide = max(map(len, facts))
+        lines = [f"  {name:{wide}}  {value}" for name, value in facts.items()]
+        kinds = self.kinds_[["column", "kind", "levels", "holes"]].to_string(index=False)
+        more = "summary() has the coefficients, effect(…) the answers"
+        return "\n".join([head, *lines, *(f"  {line}" for line in kinds.splitlines()), more])
 
     def _repr_html_inner(self) -> str:
         """Returns what a notebook shows: a fitted model's card, or scikit-learn's diagram."""

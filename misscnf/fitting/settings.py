@@ -294,7 +294,8 @@ class Replication:
     """Units by which a replicate answers: they are those of the fit, so that few show the
     spread."""
     row_completions: int = 8
-    """Completions of each row by which a replicate answers, where rows are the units."""
+    """Completions of each row by which a replicate answers, where rows are the units, or a row's
+    counterfactual is asked for with an interval."""
     fewest: int = 5
     """Replicates that an interval needs."""
     fewest_in_group: int = 1000

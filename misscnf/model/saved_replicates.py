@@ -13,6 +13,7 @@ import json
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -28,8 +29,6 @@ __all__ = ["save_replicates", "load_replicates", "drop_replicates"]
 
 logger = logging.getLogger("misscnf")
 
-NAME = "replicates.safetensors"
-
 
 def save_replicates(
     folder: str | os.PathLike[str],
@@ -44,7 +43,7 @@ def save_replicates(
     # One entry, since a header with several has them in any order, and not always the same bytes.
     header = {"misscnf": json.dumps({**about, "digest": digest(save(moved))}, sort_keys=True)}
     data: bytes = save(moved, header)
-    write_atomically(expanded(folder) / NAME, data)
+    write_atomically(_file(folder), data)
     return len(data)
 
 
@@ -52,7 +51,7 @@ def load_replicates(
     folder: str | os.PathLike[str], fit: StructuralModel, fingerprint: str
 ) -> tuple[list[StructuralModel], dict[str, Any]] | None:
     """Reads the replicates of a fit with this fingerprint, and what is said of them."""
-    path = expanded(folder) / NAME
+    path = _file(folder)
     if not path.exists():
         return None
     try:
@@ -73,7 +72,11 @@ def load_replicates(
 
 def drop_replicates(folder: str | os.PathLike[str]) -> None:
     """Removes replicates that belong to a model that was in the folder before."""
-    (expanded(folder) / NAME).unlink(missing_ok=True)
+    _file(folder).unlink(missing_ok=True)
+
+
+def _file(folder: str | os.PathLike[str]) -> Path:
+    return expanded(folder) / "replicates.safetensors"
 
 
 def _build(fit: StructuralModel, stacked: Mapping[str, Tensor]) -> list[StructuralModel]:

@@ -107,6 +107,9 @@ _METHODS = ("isna", "notna", "between")
 class Expression:
     """A text of the language, as a tree in which names stand for columns."""
 
+    literal = r"'[^']*'|\"[^\"]*\"|`[^`]*`"
+    """What is not taken apart: texts, and names in backticks."""
+
     def __init__(self, text: str, tree: ast.expr, names: Mapping[str, str]) -> None:
         self.text, self.tree, self.names = text, tree, dict(names)
 
@@ -124,7 +127,7 @@ class Expression:
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             reason = getattr(error, "msg", None) or "it is nested too deeply"
             advice = "expected one such as min(dose, 2) or age > 60"
-            doubled = re.sub(rf"{_LITERAL}|(?<![<>=!])=(?!=)", _doubled, text)
+            doubled = re.sub(rf"{Expression.literal}|(?<![<>=!])=(?!=)", _doubled, text)
             if doubled != text:
                 reason, advice = "= assigns", f"two of them compare: {_shown(doubled)}"
             raise InputError(
@@ -167,10 +170,6 @@ class Expression:
             ) from error
 
 
-_LITERAL = r"'[^']*'|\"[^\"]*\"|`[^`]*`"
-_OF_THE_LANGUAGE = {"and", "or", "not", "in", "if", "else", "True", "False", "None"}
-
-
 def _doubled(match: re.Match[str]) -> str:
     return "==" if match.group() == "=" else match.group()
 
@@ -193,16 +192,17 @@ def _unquoted(text: str, columns: Collection[str]) -> tuple[str, dict[str, str]]
         quoted[name] = match.group().strip("`")
         return name
 
+    ours = {"and", "or", "not", "in", "if", "else", "True", "False", "None"}
     odd = {
         name
         for name in columns
         if re.fullmatch(r"[^\W\d][\w. ]*", name)
         and (keyword.iskeyword(name) or not name.isidentifier())
-        and name not in _OF_THE_LANGUAGE
+        and name not in ours
     }
     longest_first = sorted(odd, key=lambda name: (-len(name), name))
     names = "".join(rf"|(?<![\w.]){re.escape(name)}(?!\w)" for name in longest_first)
-    return re.sub(rf"{_LITERAL}|[&|]{names}", word, text), quoted
+    return re.sub(rf"{Expression.literal}|[&|]{names}", word, text), quoted
 
 
 def _shown(text: str) -> str:

@@ -22,11 +22,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import torch
+from scipy.stats import t as student
 from torch import Tensor
 
 from misscnf.data.table import IncompleteTable, Table
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
+from misscnf.fitting.select.forms import Form
 from misscnf.identification import check
 from misscnf.identification.settings import CheckSettings
 from misscnf.inference.elimination import Plan
@@ -36,6 +38,7 @@ from misscnf.mechanisms import Rescaled
 from misscnf.model import Policy, StructuralModel
 from misscnf.model.intervened import worlds
 from misscnf.queries.asking import EffectMixin, check_count
+from misscnf.queries.coefficients import coefficients
 from misscnf.queries.density import counted_nodes, row_densities
 from misscnf.queries.interventions import Do, read_policies, written
 from misscnf.queries.support import FittedReport, measure_support, region_shares
@@ -47,6 +50,8 @@ logger = logging.getLogger("misscnf")
 
 class QueryMixin(EffectMixin):
     """The questions. The class that mixes it in provides the attributes."""
+
+    forms_: Mapping[str, Form]
 
     def log_prob(
         self,
@@ -162,7 +167,15 @@ class QueryMixin(EffectMixin):
         return self.schema_.decode_frame(values, exact=policies, holes=holes)
 
     def counterfactual(
-        self, df: Table, do: Do, *, draws: int | None = None, seed: int = 0
+        self,
+        df: Table,
+        do: Do,
+        *,
+        draws: int | None = None,
+        interval: float | None = None,
+        data: Table | None = None,
+        replicates: int | None = None,
+        seed: int = 0,
     ) -> pd.DataFrame:
         """Returns what each row would have been under an intervention.
 
@@ -176,20 +189,85 @@ class QueryMixin(EffectMixin):
             do: Interventions: values, rules or draws (docs/policies.md). A rule reads the row as
                 it would have been; its own column, as it would have been by itself.
             draws: Draws of each row, in levels (draw, row); None for one, with the rows' index.
+            interval: A level such as 0.95: instead of draws, a line a row with the mean of its
+                draws (the most frequent level), and for each column of numbers that the
+                intervention leads to the ends `name_lower` and `name_upper`. They allow for what
+                the row hides and, through replicates, for the sampling error of the fit.
+            data: The table of the fit, where the model was loaded from disk.
+            replicates: How many; as in `effect`.
             seed: Where randomness starts.
         """
+        self._graph()  # refuses a model that is not fitted
+        self._refuse_level(interval, replicates)
         table = self._read(df)
-        count = 1 if draws is None else draws
+        several = self.settings_.replicates.row_completions if interval is not None else 1
+        count = several if draws is None else draws
         check_count("draws", count)
         policies = read_policies(do, self._graph(), self.schema_, (count, len(table)), seed)
         if not policies:
             raise InputError("counterfactual needs an intervention, such as do={'dose': 0.0}.")
         self._warn_beyond(do)
-        factual = self._draw(table, count, {}, seed)
-        abduction = derive_generator(seed, "abduction")
-        values = self.model_.counterfactual(factual, policies, abduction)
+
+        def sweep(model: StructuralModel, *purpose: int) -> Tensor:
+            factual = self._draw(table, count, {}, seed, model, *purpose)
+            return model.counterfactual(factual, policies, derive_generator(seed, "abduction"))
+
+        values = sweep(self.model_)
         touched = self.graph_.descendants(policies)
-        return self._frame(table, values, flat=draws is None, replaced=touched, exact=policies)
+        if interval is None:
+            return self._frame(table, values, flat=draws is None, replaced=touched, exact=policies)
+        others = [
+            sweep(asked.model, b).mean(0)
+            for b, asked in enumerate(self._replicates(interval, data, replicates))
+        ]
+        discrete = torch.tensor([domain.states is not None for domain in self.schema_.domains])
+        middle = torch.where(discrete, values.mode(0).values, values.mean(0))
+        shown = self._frame(table, middle[None], flat=True, replaced=touched, exact=policies)
+        nodes = [j for j in sorted(touched - set(policies)) if not discrete[j]]
+        return self._with_ends(shown, values, torch.stack(others), nodes, interval)
+
+    def _with_ends(
+        self, shown: pd.DataFrame, values: Tensor, others: Tensor, nodes: list[int], level: float
+    ) -> pd.DataFrame:
+        """Adds the ends of intervals of some nodes, worked out on the model's scale.
+
+        The variance is that of a row's draws by the fit (K, N, d), which is what it hides, and
+        that of their means over replicates (B, N, d), which is the fit's.
+        """
+        hidden = values.var(0) if len(values) > 1 else torch.zeros_like(values[0])
+        spread = (hidden + others.var(0)).sqrt()
+        by = float(student.ppf(0.5 + level / 2, len(others) - 1)) * spread
+        middle = values.mean(0)
+        for j in nodes:
+            column = self.schema_.columns[j]
+            for end, sign in (("lower", -1.0), ("upper", 1.0)):
+                name = f"{column.name}_{end}"
+                if name in shown:
+                    raise InputError(f"the table has a column {name!r} already; rename it.")
+                numbers = column.decode((middle + sign * by)[:, j].numpy())
+                if column.domain.kind == "count":
+                    numbers = np.maximum(numbers, 0.0)  # there are no fewer
+                place = list(shown.columns).index(column.name) + (1 if sign < 0 else 2)
+                shown.insert(place, name, numbers)
+        return shown
+
+    def summary(self) -> pd.DataFrame:
+        """Returns what the model is made of: a line for each column and cause.
+
+        The columns are column, kind, form, cause, coefficient and standard_error. Coefficients
+        are those of lines between numbers, in the user's units, where no log or logit scale is in
+        the way; standard errors are there once an interval has replicated the fit.
+        """
+        self._graph()
+        kept = next(iter(self._cache.replicates.values()), [])
+        units = [self._in_units(asked.model) for asked in kept]
+        table = coefficients(self.structural_model(), units, self.schema_.columns)
+        kinds = {column.name: column.shown_kind for column in self.schema_.columns}
+        forms = {name: str(form) for name, form in self.forms_.items()}
+        nodes = pd.DataFrame(
+            {"column": list(kinds), "kind": kinds.values(), "form": forms.values()}
+        )
+        return nodes.merge(table, how="left", on="column")
 
     def impute(
         self,
@@ -201,6 +279,8 @@ class QueryMixin(EffectMixin):
         seed: int = 0,
     ) -> pd.DataFrame:
         """Returns completed tables, with levels (draw, row); observed cells are untouched.
+
+        All columns of the table come back in their order, those outside the graph as they are.
 
         Arguments:
             df: Rows with holes.
@@ -219,7 +299,8 @@ class QueryMixin(EffectMixin):
             parts = [self._draw(table, 1, {}, seed, model, i) for i, model in enumerate(models)]
         else:
             parts = [self._draw(table, draws, {}, seed)]
-        return self._frame(table, torch.cat(parts), flat=False, replaced=(), exact=())
+        completed = self._frame(table, torch.cat(parts), flat=False, replaced=(), exact=())
+        return table.carry_along(completed)
 
     def _draw(
         self,
@@ -293,9 +374,12 @@ class QueryMixin(EffectMixin):
         Discrete columns are counts, and the codes 0, 1, … of levels in `schema_`.
         """
         self._graph()
+        return self._in_units(self.model_)
+
+    def _in_units(self, model: StructuralModel) -> StructuralModel:
         units = [column.unit for column in self.schema_.columns]
         mechanisms = [
-            Rescaled(self.model_.mechanism(i), units[i], [units[j] for j in parents])
+            Rescaled(model.mechanism(i), units[i], [units[j] for j in parents])
             for i, parents in enumerate(self.graph_.parents)
         ]
         return StructuralModel(self.graph_, mechanisms)

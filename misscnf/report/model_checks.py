@@ -23,6 +23,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from misscnf.data.codecs import Levels
 from misscnf.data.table import IncompleteTable
 from misscnf.draws import derive_generator
 from misscnf.estimators.misscnf import MissCNF
@@ -51,6 +52,8 @@ class NoiseCheck:
     """Of that, corrected for all parents of all nodes and both tests."""
     level: float
     """A p-value below this is a departure."""
+    of_levels: bool = False
+    """Whether the node has levels: its noise is drawn then, and a picture of it tells little."""
 
     @property
     def ok(self) -> bool:
@@ -74,7 +77,9 @@ def noise_checks(
         parent, p_value = _strongest_parent(model, rows.numpy(), own, i)
         normal = min(1.0, float(stats.kstest(own, "norm").pvalue) * len(model.graph_))
         odd = min(1.0, p_value * tests)
-        found.append(NoiseCheck(name, np.sort(own), shown, normal, parent, odd, rules.level))
+        levels = isinstance(model.schema_.columns[i], Levels)
+        tests_of = (shown, normal, parent, odd, rules.level, levels)
+        found.append(NoiseCheck(name, np.sort(own), *tests_of))
     return found
 
 

@@ -27,11 +27,12 @@ from misscnf.identification.families import whole_families
 from misscnf.identification.words import contradiction_sentence, listed, loss_sentence, percent
 from misscnf.options import change
 from misscnf.queries.effects import Effect
-from misscnf.report import inventory, pictures, verdicts
+from misscnf.report import inventory, methods, pictures, verdicts
 from misscnf.report.effects import Question, contrasts, dose_grid, forest_lines, open_question
 from misscnf.report.graph_picture import draw_graph
 from misscnf.report.model_checks import check_fit
 from misscnf.report.settings import ReportSettings
+from misscnf.report.table_one import table_one
 from misscnf.report.words import Answer, chance, label, minus, plural, whole
 
 __all__ = ["write_report"]
@@ -136,6 +137,7 @@ def _template() -> Any:  # noqa: ANN401 - Jinja's template
     environment.filters["share"] = _share
     environment.globals |= {"pictures": pictures, "verdicts": verdicts, "inventory": inventory}
     environment.globals |= {"draw_graph": draw_graph, "version": __version__}
+    environment.globals |= {"methods": methods, "table_one": table_one}
     environment.globals["style"] = Markup(here.joinpath("style.css").read_text("utf-8"))
     return environment.from_string(here.joinpath("page.html").read_text("utf-8"))
 

@@ -60,6 +60,12 @@ class FitChecks:
 class Limits:
     """How much the page shows."""
 
+    most_lines: int = 6
+    """Of a list; the others are folded."""
+    most_arms: int = 4
+    """Of a treatment in Table 1: more columns fit no screen."""
+    most_levels: int = 6
+    """Of a column in Table 1; the rest of a long list of levels tells little."""
     most_noise: int = 12
     """Panels of noise; the table beside them has every node."""
     most_regions: int = 12

@@ -120,8 +120,14 @@ CASES = {
         "'b.csv' is not UTF-8 text",
         lambda: Path("b.csv").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\xff\xfe"),
     ),
-    "wrong separator": Case(
-        f"check s.csv {PAIR}", CHECK, "separated by ';'", write("s.csv", "age;y\n1;2\n3;4\n")
+    "wrong separator": Case(f"{CHECK} --sep ;;", f"{CHECK} --sep ,", "--sep ';;'"),
+    "wrong decimal sign": Case(f"{CHECK} --decimal x", f"{CHECK} --decimal .", "--decimal 'x'"),
+    "dates of nobody": Case(f"{CHECK} --dates born", CHECK, "no column 'born'"),
+    "an interval of strangers": Case(
+        "counterfactual model two.csv --do t=0 --interval 0.9",
+        "counterfactual model data.csv --do t=0 --interval 0.9",
+        "these rows are not its table",
+        lambda: pd.read_csv("data.csv").head(2).to_csv("two.csv", index=False),
     ),
     "long rows": Case(f"check l.csv {PAIR}", CHECK, "'l.csv'", write("l.csv", "age,y\n1,2,3\n")),
     "kind of file": Case(

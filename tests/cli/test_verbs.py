@@ -258,6 +258,31 @@ def test_replicates_are_kept_beside_the_model(call, here, monkeypatch):
     assert (again.stdout, "kept" in again.stderr) == (first.stdout, False)
 
 
+def test_counterfactuals_of_single_rows_have_intervals(call, here):
+    done(call("effect model --on y --do t=1 --interval 0.9 --draws 50 --data data.csv"))
+    pd.read_csv("data.csv").head(3).to_csv("three.csv", index=False)
+    done(call("counterfactual model three.csv --do t=0 --interval 0.9 --out ends.csv"))
+    found = pd.read_csv("ends.csv")
+    assert " ".join(found.columns) == "id age sex t dose y y_lower y_upper stage"
+    assert (found["y_lower"] < found["y"]).all()
+    assert (found["y"] < found["y_upper"]).all()
+
+
+def test_a_table_is_read_as_the_options_say(call, here):
+    table = pd.read_csv("data.csv").fillna({"age": -99, "y": -99})
+    table.to_csv("odd.csv", index=False, sep="/", decimal=",")
+    told = "--sep / --decimal , --na -99"
+    done(call(f"fit odd.csv --graph graph.dot --preset linear --out odd {told}"))
+    ask = "effect {} --on y --do t=1 --versus t=0 --draws 50 --interval 0.9 --data"
+    first, again = (
+        call(ask.format("model") + " data.csv"),
+        call(ask.format("odd") + " odd.csv " + told),
+    )
+    assert done(first).stdout == done(again).stdout
+    asked = call("check odd.csv --graph graph.dot --sep / --decimal ,").stderr
+    assert "age: -99 stands in" in asked
+
+
 def test_a_fit_can_bring_its_replicates(call, here):
     fit = "fit data.csv --graph graph.dot --preset linear --replicates --out quick"
     done(call(fit))

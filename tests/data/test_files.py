@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from misscnf.data.files import Reading
 from misscnf.data.table import IncompleteTable, read_table
 from misscnf.errors import InputError
 
@@ -67,7 +68,7 @@ BAD_FILES = {
     "repeated header": ("table.csv", b"x,x\n1,2\n3,4\n", ["2 columns named 'x'"]),
     "word": ("table.csv", b"x\n1\nunknown\n3\n", ["'x'", "'unknown'", "labelled 1", "na_values="]),
     "infinity": ("table.csv", b"x\n1\n-inf\n", ["'x'", "infinite", "labelled 1"]),
-    "other separator": ("table.csv", b"x;y\n1;2\n", ["node 'x'", "'x;y'"]),
+    "other separator": ("table.csv", b"x:y\n1:2\n", ["node 'x'", "'x:y'"]),
 }
 
 
@@ -91,3 +92,81 @@ def test_bad_file_is_explained(tmp_path, name, content, words):
 def test_path_without_a_file_is_explained(tmp_path, name, words):
     with pytest.raises(InputError, match=words):
         read_table(tmp_path / name)
+
+
+# ------------------------------------------------------------------------- what people really have
+
+
+def test_a_semicolon_file_with_decimal_commas_is_recognised(tmp_path, caplog):
+    caplog.set_level("INFO", "misscnf")
+    path = tmp_path / "table.csv"
+    path.write_text("x;t;y\n1,5;0;NA\n-2,25;1;3\n")
+    found = read_table(path)
+    assert found["x"].tolist() == [1.5, -2.25]
+    assert "separated by ';', with decimal commas" in caplog.text
+    path.write_text('"a, b"|c\n1.5|2\n')
+    assert read_table(path).columns.tolist() == ["a, b", "c"]
+    path.write_text("x;y\n1.5;2\n")
+    assert read_table(path)["x"].tolist() == [1.5]
+
+
+def test_a_file_is_read_as_it_is_told(tmp_path):
+    path = tmp_path / "table.tsv"
+    path.write_text("x/when/k\n1,5/2024-01-02/-99\n?/1970-01-02/3\n")
+    found = read_table(path, reading=Reading(("-99", "?"), "/", ",", ("when",)))
+    assert found["x"].tolist()[0] == 1.5
+    assert found["x"].isna().tolist() == [False, True]
+    assert found["k"].isna().tolist() == [True, False]
+    assert found["when"].tolist() == [19724.0, 1.0]
+    for dates, why in {
+        ("nobody",): "no column 'nobody'",
+        ("x",): "cannot be read as dates",
+    }.items():
+        with pytest.raises(InputError, match=why):
+            read_table(path, reading=Reading(separator="/", dates=dates))
+
+
+@pytest.mark.parametrize("extension", [".csv.gz", ".parquet", ".dta"])
+def test_codes_are_holes_in_every_kind_of_file(tmp_path, extension):
+    path = tmp_path / f"table{extension}"
+    frame = pd.DataFrame({"x": [1.5, -99.0, 2.0], "s": ["a", "b", "unknown"]})
+    write = {".csv.gz": frame.to_csv, ".parquet": frame.to_parquet, ".dta": frame.to_stata}
+    write[extension](path, **({"write_index": False} if extension == ".dta" else {}))
+    found = read_table(path, reading=Reading(("-99", "unknown")))
+    assert found["x"].isna().tolist() == [False, True, False]
+    assert found["s"].isna().tolist() == [False, False, True]
+
+
+def test_labels_of_stata_and_spss_come_along(tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat", reason="SPSS files need the extra `files`")
+    labels = pd.Categorical(["yes", "no", None, "yes"], ["yes", "no"])
+    frame = pd.DataFrame({"x": [1.0, 2.0, HOLE, 4.0], "smokes": labels})
+    frame.to_stata(tmp_path / "table.dta", write_index=False)
+    codes = frame.assign(smokes=[1.0, 2.0, HOLE, 1.0])
+    given = {"variable_value_labels": {"smokes": {1: "yes", 2: "no"}}}
+    pyreadstat.write_sav(codes, tmp_path / "table.sav", **given)
+    for name in ("table.dta", "table.sav"):
+        found = read_table(tmp_path / name)
+        assert found["smokes"].astype(object).where(found["smokes"].notna(), None).tolist() == [
+            "yes",
+            "no",
+            None,
+            "yes",
+        ]
+        assert not found["smokes"].cat.ordered
+        np.testing.assert_array_equal(found["x"], frame["x"])
+
+
+def test_a_code_in_many_rows_is_asked_about(caplog):
+    caplog.set_level("INFO", "misscnf")
+    rng = np.random.default_rng(0)
+    age = np.where(rng.random(200) < 0.1, -99.0, rng.normal(50, 10, 200).round())
+    rate = np.where(rng.random(200) < 0.1, 9, rng.integers(1, 6, 200))
+    fine = np.where(rng.random(200) < 0.1, 99, rng.integers(60, 99, 200))
+    df = pd.DataFrame({"age": age, "rate": rate, "fine": fine, "few": [-99, -99, *range(198)]})
+    kinds = IncompleteTable.read(df, list(df)).schema.describe().set_index("column")
+    count = int((age == -99).sum())
+    assert f"-99 stands in {count} rows" in kinds.loc["age", "offer"]
+    assert "say --na -99, or df.replace(-99" in caplog.text
+    assert "9 stands in" in kinds.loc["rate", "offer"]
+    assert "stands in" not in kinds.loc["fine", "offer"] + kinds.loc["few", "offer"]

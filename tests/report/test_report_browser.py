@@ -107,6 +107,11 @@ def test_links_lead_somewhere(tab):
     assert dead == []
 
 
+def test_a_link_opens_the_part_that_it_leads_to(tab):
+    tab.click("a[href='#in-graph']")
+    assert tab.evaluate("document.querySelector('#in-graph').closest('details').open")
+
+
 def test_text_stands_out_from_its_ground(tab):
     """WCAG 2 AA: 4.5 to 1, and 3 to 1 for large letters."""
     tab.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
@@ -152,6 +157,6 @@ def test_the_page_prints(tab):
     # Paper cannot be unfolded: what is folded on a screen takes its room there.
     room = tab.evaluate(
         "[...document.querySelectorAll('details')]"
-        ".map(e => e.offsetHeight - e.querySelector('table').offsetHeight)"
+        ".map(e => e.offsetHeight - e.lastElementChild.offsetHeight)"
     )
     assert min(room) >= 0

@@ -23,6 +23,7 @@ from misscnf.report.settings import EffectRules, Limits
 SECTIONS = [
     "trust",
     "effects",
+    "methods",
     "holes",
     "positivity",
     "graph",
@@ -30,6 +31,7 @@ SECTIONS = [
     "checks",
     "inventory",
     "again",
+    "words",
 ]
 
 
@@ -178,6 +180,31 @@ def test_the_graph_has_the_coverage_of_each_family(answered):
         assert f"{node}, {100 * share:.0f} % of rows, caused by {causes}" in graph
 
 
+def test_table_one_counts_rows_and_holes_by_arm(answered):
+    df = answered.df
+    heads = [f"all ({len(df)})", *(f"t = {k} ({int((df['t'] == k).sum())})" for k in (0, 1))]
+    assert all(head in answered.text for head in heads)
+    lost = [df["y"].isna().sum(), *(df.loc[df["t"] == k, "y"].isna().sum() for k in (0, 1))]
+    assert re.search(" missing " + ".*?".join(rf"\b{n} \([\d.]+ %\)" for n in lost), answered.text)
+
+
+def test_the_page_says_how_it_was_done(answered, unasked):
+    text = answered.text
+    assert "The 95 % interval comes from the spread of 5 replicates of the fit" in text
+    assert f"was fitted to all {len(answered.df)} rows by maximum likelihood" in text
+    assert (
+        "The effect of t = 1 against t = 0 on the mean of y was computed by the g-formula" in text
+    )
+    assert "nats Units of log-density" in text
+    assert "The effect of" not in unasked.text
+
+
+def test_long_lists_are_folded(make_page, gap):
+    model, df = gap
+    page = make_page(model, df, "folded", settings={"limits.most_lines": 1})
+    assert re.search(r"And \d+ more", page.text)
+
+
 # ------------------------------------------------------------------------------ fit and checks
 
 
@@ -216,8 +243,10 @@ def test_curves_are_named(make_page):
 
 
 def test_every_column_has_its_noise_and_its_ranks(answered):
+    kinds = answered.model.kinds_.set_index("column")["kind"]
     for node in answered.model.graph_.nodes:
-        assert answered.alts(f"Quantiles of the noise of {node} ")
+        levels = kinds[node] in ("binary", "ordinal", "categorical")
+        assert bool(answered.alts(f"Quantiles of the noise of {node} ")) != levels
     shown = answered.df[list(answered.model.graph_.nodes)].notna().sum(axis=1)
     assert f"after its causes, in {(shown >= 1).sum()} rows," in answered.text
     assert f"Of {(shown >= 2).sum()} known values" in answered.text

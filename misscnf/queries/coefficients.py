@@ -1,0 +1,54 @@
+r"""What a fitted model is made of, in the user's units: kinds, forms, and the lines' coefficients.
+
+The line of a number is x = a + Σ_j b_j x_j + Σ_k c_k 1[x_k = level] + σ u: b_j is what one unit of
+a cause moves it by, c_k what a level does against the first one. Mechanisms of another form, or of
+columns on a log or logit scale, have no such number. Standard errors are the spread over the
+replicates of the fit, where an interval has made them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+
+from misscnf.data.codecs import Column, Levels
+from misscnf.model import StructuralModel
+
+__all__ = ["coefficients"]
+
+
+def coefficients(
+    model: StructuralModel, replicates: Sequence[StructuralModel], columns: Sequence[Column]
+) -> pd.DataFrame:
+    """Returns a line for each column and cause: column, cause, coefficient, standard_error.
+
+    The models are in the user's units (`MissCNF.structural_model`).
+    """
+    found = _lines(model, columns)
+    others = np.array([[line[2] for line in _lines(one, columns)] for one in replicates])
+    table = pd.DataFrame(found, columns=["column", "cause", "coefficient"])
+    errors = others.std(0, ddof=1) if len(others) > 1 else np.full(len(table), np.nan)
+    return table.assign(standard_error=errors)
+
+
+def _lines(model: StructuralModel, columns: Sequence[Column]) -> list[tuple[str, str, float]]:
+    lines = []
+    for node, column in enumerate(columns):
+        form, parents = model.mechanism(node).linear_form(), model.graph.parents[node]
+        for place, parent in enumerate(parents):
+            cause = columns[parent]
+            levels = cause.levels[1:] if isinstance(cause, Levels) else (None,)
+            for code, level in enumerate(levels, start=1):
+                name = cause.name if level is None else f"{cause.name} = {level}"
+                value = float("nan")
+                if form is not None and level is None and not cause.domain.discrete:
+                    value = float(form.weights[place])
+                elif form is not None and form.offset is not None:
+                    steps = torch.zeros(2, len(parents), dtype=torch.float64)
+                    steps[1, place] = code  # of a count: the first unit
+                    value = float(form.offset(steps).diff())
+                lines.append((column.name, name, value))
+    return lines

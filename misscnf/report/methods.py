@@ -1,0 +1,69 @@
+r"""How the answer was made, as a paragraph to paste into a paper.
+
+Every number in it is of this fit: rows, holes, forms, replicates, versions, seeds.
+"""
+
+from __future__ import annotations
+
+from misscnf import __version__
+from misscnf.estimators.misscnf import MissCNF
+from misscnf.identification import Report
+from misscnf.identification.words import listed, percent
+from misscnf.queries.effects import Effect
+from misscnf.report.words import label, plural, whole
+
+__all__ = ["methods", "interval_sentence"]
+
+
+def interval_sentence(effect: Effect) -> str:
+    """Returns how the interval was made; empty where there is none."""
+    if effect.level is None or effect.replicates is None:
+        return ""
+    return (
+        f"The {100 * effect.level:g} % interval comes from the spread of {effect.replicates} "
+        f"replicates of the fit with random weights of the rows (Bayesian bootstrap). It is for "
+        f"chance in the sample, and knows nothing of a wrong graph, of a wrong form of a "
+        f"mechanism, or of values that are missing because of what they are."
+    )
+
+
+def methods(model: MissCNF, report: Report, effect: Effect | None) -> str:
+    """Returns the paragraph."""
+    graph, complete = model.graph_, report.usage.iloc[0]
+    arrows = plural(len(graph.edges), "arrow")
+    lost = "at random given what each row shows, except as the graph says"
+    assumed = lost if graph.indicators else "at random (MAR)"
+    parts = [
+        f"A causal normalizing flow was fitted to all {whole(report.rows)} rows by maximum "
+        f"likelihood of the observed values (MissCNF; misscnf {__version__}, seed {model.seed}). "
+        f"The causal graph ({plural(len(graph), 'variable')}, {arrows}) was taken as given. "
+        f"{percent(report.share_missing)} of the values were missing and "
+        f"{whole(int(complete['rows']))} rows were complete; no row was dropped, no value was "
+        f"imputed before the fit, and values were assumed to be missing {assumed}.",
+        _forms(model),
+    ]
+    if effect is not None and effect.do:
+        (name, value), *_ = effect.do.items()
+        versus = [f"{cause} = {label(other)}" for cause, other in effect.versus.items()]
+        over = {"rows": "the rows of the table, their holes completed by posterior draws"}.get(
+            effect.population, f"{whole(effect.draws)} units drawn from the model"
+        )
+        what = f"the mean of {effect.outcome}"
+        if effect.event is not None:
+            what = f"the risk of {effect.outcome} = {label(effect.event)}"
+        parts.append(
+            f"The effect of {name} = {label(value)} against {' and '.join(versus)} on {what} was "
+            f"computed by the g-formula, both interventions simulated with the same noise and "
+            f"averaged over {over}."
+        )
+        parts.append(interval_sentence(effect))
+    return " ".join(part for part in parts if part)
+
+
+def _forms(model: MissCNF) -> str:
+    rich = [f"{name} ({form})" for name, form in model.forms_.items() if form.name != "line"]
+    how = " chosen by the log predictive density of rows left out" if model.comparison_ else ""
+    if not rich:
+        return f"All mechanisms are (generalised) linear{',' * bool(how)}{how}."
+    rest = "" if len(rich) == len(model.forms_) else ", the others (generalised) linear"
+    return f"Mechanisms: {listed(rich, 12)}{rest}{',' * bool(how)}{how}."

@@ -1,0 +1,35 @@
+"""Long work in a log: a line now and then, with the share that is done and the time left."""
+
+import logging
+
+import pytest
+
+from misscnf.display import progress
+from misscnf.display.progress import ProgressBar
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_a_log_has_a_line_now_and_then(clock, caplog):
+    caplog.set_level(logging.INFO, "misscnf")
+    with ProgressBar("fitting", show=None) as bar:
+        for step in range(1, 41):
+            clock[0] += 1.0
+            bar(step, 100, "a note")
+    assert [record.getMessage() for record in caplog.records] == [
+        "fitting: 15 of 100 (15 %); 14 s so far, about 79 s left; a note",
+        "fitting: 30 of 100 (30 %); 29 s so far, about 68 s left; a note",
+    ]
+
+
+def test_no_line_where_no_progress_is_wanted(clock, caplog):
+    caplog.set_level(logging.INFO, "misscnf")
+    with ProgressBar("fitting", show=False) as bar:
+        clock[0] += 100.0
+        bar(1, 2)
+    assert not caplog.records
