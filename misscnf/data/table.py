@@ -10,7 +10,7 @@ the last term for continuous columns only. A hole is False in `observed` and a f
 enters. The original cells are kept, because decoding an encoded number may change its last bit.
 """
 
-__all__ = ["IncompleteTable", "Schema", "Table", "read_table", "describe"]
+__all__ = ["IncompleteTable", "Schema", "Table", "read_table", "describe", "holed_columns"]
 
 import hashlib
 import json
@@ -405,6 +405,14 @@ def describe(
     frame = read_table(source)
     names = list(map(str, frame.columns)) if nodes is None else nodes
     return IncompleteTable.read(frame, names, kinds=kinds, rules=rules).schema.describe()
+
+
+def holed_columns(source: pd.DataFrame | IncompleteTable) -> list[str]:
+    """Returns the names of the columns that have holes."""
+    if isinstance(source, IncompleteTable):
+        some = (~source.observed).any(0).tolist()
+        return [name for name, holes in zip(source.nodes, some, strict=True) if holes]
+    return [name for name in source.columns[source.isna().any()] if isinstance(name, str)]
 
 
 def _to_numpy(values: Tensor) -> np.ndarray:

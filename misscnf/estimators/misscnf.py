@@ -38,7 +38,7 @@ from torch import Tensor
 from misscnf.data.column_names import ArrayLike, column_names, name_columns, refuse_width
 from misscnf.data.kinds import Kinds
 from misscnf.data.rows import MemoryRows, RowSource, SelectedRows
-from misscnf.data.table import IncompleteTable, Schema, Table, read_table
+from misscnf.data.table import IncompleteTable, Schema, Table, holed_columns, read_table
 from misscnf.display.notebook import card
 from misscnf.display.progress import ProgressBar
 from misscnf.draws import derive_generator
@@ -181,7 +181,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             checkpoint: A directory that lets an interrupted fit go on to the same bits.
         """
         source = df if isinstance(df, IncompleteTable) else read_table(name_columns(df))
-        graph = self._read_graph(source.columns).with_loss(self.loss, _holed(source))
+        graph = self._read_graph(source.columns).with_loss(self.loss, holed_columns(source))
         settings = preset_settings(self.preset, self.settings)
         device = _device(self.device)
         if self.unseen not in ("error", "missing"):
@@ -454,14 +454,6 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         if "text/html" in bundle:  # not with sklearn.set_config(display="text")
             bundle["text/html"] = self._repr_html_inner()
         return bundle
-
-
-def _holed(source: pd.DataFrame | IncompleteTable) -> list[str]:
-    """Returns the columns that have holes."""
-    if isinstance(source, IncompleteTable):
-        some = (~source.observed).any(0).tolist()
-        return [name for name, holes in zip(source.nodes, some, strict=True) if holes]
-    return [name for name in source.columns[source.isna().any()] if isinstance(name, str)]
 
 
 def _lines_of_loss(graph: CausalGraph, observed: Tensor) -> list[int]:

@@ -12,10 +12,11 @@ import numpy as np
 import torch
 
 from misscnf.data.kinds import Kinds
-from misscnf.data.table import IncompleteTable, Table
+from misscnf.data.table import IncompleteTable, Table, holed_columns, read_table
 from misscnf.errors import InputError
 from misscnf.fitting.select.parents import arrange_blocks
 from misscnf.graph import CausalGraph, GraphLike
+from misscnf.graph.indicators import Loss
 from misscnf.identification.columns import read_columns
 from misscnf.identification.families import (
     find_patterns,
@@ -28,6 +29,7 @@ from misscnf.identification.independences import Contradiction, claims, find_con
 from misscnf.identification.little import little_test
 from misscnf.identification.loss import explain_holes, find_structural_holes
 from misscnf.identification.pictures import Curve, coverage_curve
+from misscnf.identification.recovery import losses_identified
 from misscnf.identification.regions import Region, Search, thinnest_region, unrevealed_regions
 from misscnf.identification.report import Report, StructuralHole, node_table, region_table
 from misscnf.identification.scan import Axis, fewest_rows
@@ -45,6 +47,7 @@ def check(
     *,
     kinds: Kinds = None,
     blocks: Mapping[str, Sequence[str]] | None = None,
+    loss: Loss | None = None,
     chance: float | None = None,
     share: float | None = None,
     settings: CheckSettings | Mapping[str, object] | None = None,
@@ -59,6 +62,7 @@ def check(
         effect: (treatment, outcome), to report only the families that this effect needs.
         kinds: Kinds of columns, as `MissCNF` takes them.
         blocks: Columns without arrows among them, likewise.
+        loss: What drives the loss of which column, likewise: the report says what identifies it.
         chance: A family counts as unseen where the chance to see it whole is below this; short for
             the setting "regions.chance", 0.02 by default.
         share: Regions with a smaller share of the rows are left alone; short for "regions.share",
@@ -78,12 +82,15 @@ def check(
         >>> print(check(df, "t -> y").regions["sentence"].iloc[0].partition(" (")[0])
         y with its parent t: never seen together where t is above 1
     """
-    graph = CausalGraph.read(graph, blocks)
+    if not isinstance(df, IncompleteTable):
+        df = read_table(df)
+    graph = CausalGraph.read(graph, blocks).with_loss(loss, holed_columns(df))
     if not isinstance(settings, CheckSettings):
         settings = change(CheckSettings(), settings or {})
     short = {"regions.chance": chance, "regions.share": share}
     chosen = change(settings, {name: given for name, given in short.items() if given is not None})
     table = IncompleteTable.read(df, graph.nodes, kinds=kinds)
+    recovery = losses_identified(graph, table.observed.numpy())
     graph = graph.without_indicators()
     table = table.in_order(graph.nodes)
     if not graph.edges_inside:  # of blocks; a fitted graph has its arrows
@@ -105,9 +112,11 @@ def check(
     *flagged, complete = unrevealed_regions(search)
     listed = _listed_regions(search, flagged)
     uncovered = [i for i, regions in zip(needed, flagged, strict=True) if regions]
-    loss, loss_p_value = explain_holes(columns, chosen.loss)
+    explained, loss_p_value = explain_holes(columns, chosen.loss)
     nodes = columns[: len(graph)]
-    contradictions, tested = find_contradictions(graph, table, columns, loss, chosen.independences)
+    contradictions, tested = find_contradictions(
+        graph, table, columns, explained, chosen.independences
+    )
     numbers = [part for part in (node.features() for node in nodes) if part.shape[1] == 1]
     named = {column.name for column in columns}
     return Report(
@@ -124,7 +133,7 @@ def check(
         full_pattern_positivity=not complete,
         full_pattern_sentence=_full_pattern(complete),
         consequences=leaning(graph, uncovered, asked),
-        loss=tuple(loss),
+        loss=tuple(explained),
         loss_p_value=loss_p_value,
         little=little_test(np.column_stack(numbers), chosen.little) if numbers else None,
         structural_holes=tuple(
@@ -135,6 +144,7 @@ def check(
         ignored=tuple(name for name in table.ignored if name not in named),
         curves=_curves(search, listed, chosen.telling),
         settings=chosen,
+        recovery=tuple(recovery),
     )
 
 

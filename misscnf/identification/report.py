@@ -31,6 +31,7 @@ from misscnf.identification.independences import Contradiction, leaned_on
 from misscnf.identification.little import LittleTest
 from misscnf.identification.loss import Explained
 from misscnf.identification.pictures import Curve
+from misscnf.identification.recovery import Recovery
 from misscnf.identification.regions import Region
 from misscnf.identification.scan import Stretch
 from misscnf.identification.settings import CheckSettings
@@ -107,6 +108,8 @@ class Report:
     """How often families are whole along the columns of their regions, to draw."""
     settings: CheckSettings
     """What it was made with."""
+    recovery: tuple[Recovery, ...] = ()
+    """What identifies each loss that is part of the graph."""
 
     @property
     def ok(self) -> bool:

@@ -308,6 +308,7 @@ def _loss(report: Report) -> str:
     if not report.loss:
         return "No value is missing."
     lines = ["How values are lost"]
+    lines += [recovery.sentence for recovery in report.recovery]
     lines += _cut([loss_sentence(line) for line in report.loss], report)
     lines.append(f"  {_little(report)}")
     p_value = 1.0 if report.little is None else report.little.p_value
