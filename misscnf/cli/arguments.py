@@ -35,9 +35,6 @@ Assigned = Label | Expression
 Arm = dict[str, Assigned]
 """One of them for each column that is intervened on."""
 
-MOST_POINTS = 1000
-"""Of a grid."""
-
 
 def read_arm(words: Sequence[str] | None, option: str, model: MissCNF) -> Arm:
     """Reads interventions such as `["t=1", "stage=III"]`, one value or rule each."""
@@ -126,8 +123,8 @@ def _grid(ends: Sequence[str], what: str) -> list[float]:
     if low is None or high is None or step is None or step <= 0 or high < low:
         raise InputError(f"{what}: a grid is low:high:step, such as 0:10:0.5.")
     steps = (high - low) / step
-    if steps >= MOST_POINTS:
-        raise InputError(f"{what}: a grid has {MOST_POINTS} points at most; take larger steps.")
+    if steps >= 1000:
+        raise InputError(f"{what}: a grid has 1000 points at most; take larger steps.")
     count = math.floor(steps + 1e-9) + 1
     return [float(f"{low + i * step:.12g}") for i in range(count)]  # 0.3, not 0.30000000000000004
 

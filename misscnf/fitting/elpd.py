@@ -19,8 +19,8 @@ __all__ = ["ElpdDifference"]
 class ElpdDifference:
     """A difference of held-out log-densities, in nats a row."""
 
-    mean: float
-    error: float
+    mean: float = 0.0
+    error: float = 0.0
 
     @staticmethod
     def of(difference: Tensor) -> ElpdDifference:

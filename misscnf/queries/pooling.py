@@ -35,9 +35,6 @@ from misscnf.errors import InputError
 
 __all__ = ["Pooled", "pool", "pool_estimates"]
 
-SHOWN = ["estimate", "standard_error", "lower", "upper", "df", "p_value", "fmi"]
-"""What is printed; `table` has the rest."""
-
 
 class _Answer(NamedTuple):
     """What an analysis says about one table."""
@@ -63,10 +60,15 @@ class Pooled:
     """The probability of the intervals."""
 
     def __str__(self) -> str:
-        return f"{self._title()}\n{self.table[SHOWN].map(number_text).to_string()}"
+        return f"{self._title()}\n{self._shown().map(number_text).to_string()}"
 
     def _repr_html_(self) -> str:
-        return card(self._title(), tables={"": self.table[SHOWN]})
+        return card(self._title(), tables={"": self._shown()})
+
+    def _shown(self) -> pd.DataFrame:
+        """Returns what is printed; `table` has the rest."""
+        shown = ["estimate", "standard_error", "lower", "upper", "df", "p_value", "fmi"]
+        return self.table[shown]
 
     def _title(self) -> str:
         complete = number_text(self.df_complete)

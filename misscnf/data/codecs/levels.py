@@ -26,9 +26,6 @@ from misscnf.errors import InputError
 
 __all__ = ["Levels"]
 
-MOST_SHOWN = 12
-"""Levels that the table of kinds lists."""
-
 logger = logging.getLogger("misscnf")
 
 
@@ -81,8 +78,8 @@ class Levels(Column, kinds=("binary", "ordinal", "categorical")):
     def shown_levels(self) -> str:
         """The levels, in their order if they have one."""
         joint = " < " if self.kind == "ordinal" else ", "
-        more = len(self.levels) - MOST_SHOWN
-        shown = joint.join(map(str, self.levels[:MOST_SHOWN]))
+        more = len(self.levels) - 12
+        shown = joint.join(map(str, self.levels[:12]))
         return f"{shown} and {more} more" if more > 0 else shown
 
     @property

@@ -36,8 +36,6 @@ from misscnf.model import StructuralModel, Structure
 
 __all__ = ["Comparison", "Means", "choose_means"]
 
-NOTHING = ElpdDifference(0.0, 0.0)
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -110,7 +108,7 @@ def choose_means(line: StructuralModel, given: Given, *, networks: bool = True) 
     curves = {b: trials[b].mechanism() for b in sorted(winning - beaten)}
     gains = {b: trial.over_line.shared(trial.share) for b, trial in trials.items()}
     counted = clear if clear or compared.chosen else gains
-    overall = compared.overall if compared.chosen or not clear else NOTHING
+    overall = compared.overall if compared.chosen or not clear else ElpdDifference()
     overall = sum((gains[b] for b in counted), overall)
     comparison = Comparison(overall, gains | dict(compared.by_block), p_values)
     return Means(comparison, curves, frozenset(alone | beaten))
@@ -168,7 +166,7 @@ def _try_curves(
 class _Compared:
     """Networks beside lines."""
 
-    overall: ElpdDifference = NOTHING
+    overall: ElpdDifference = field(default_factory=ElpdDifference)
     """of the chosen ones, or of all that tried"""
     by_block: Mapping[int, ElpdDifference] = field(default_factory=dict)
     """of each alone, the others as they were chosen"""
