@@ -28,7 +28,7 @@ from misscnf.queries.groups import Group
 from misscnf.queries.interventions import read_policies
 
 __all__ = ["Arm", "read_arm", "read_values", "read_pair", "read_event", "check_share"]
-__all__ += ["check_where"]
+__all__ += ["check_where", "read_statistic"]
 
 Assigned = Label | Expression
 """A value, or a rule."""
@@ -155,6 +155,14 @@ def check_where(text: str | None, model: MissCNF) -> None:
     if text is not None:
         with naming("--where"):
             Group(model.graph_, model.schema_, text, None)
+
+
+def read_statistic(text: str) -> str | float:
+    """Returns the name of a statistic, or the quantile that a text is."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def check_share(value: float | None, option: str) -> None:

@@ -56,6 +56,10 @@ def effect(
     event: Annotated[
         str | None, option("--event", "The level whose risk is compared.", "LEVEL")
     ] = None,
+    statistic: Annotated[
+        str,
+        option("--statistic", "What is compared: mean, median, trimmed or 0.9.", "NAME"),
+    ] = "mean",
     draws: Annotated[int | None, option("--draws", "Units that are averaged.", "N", min=2)] = None,
     seed: Seed = 0,
     na: Na = None,
@@ -90,6 +94,7 @@ def effect(
         "versus": against or None,
         "where": where,
         "event": arguments.read_event(event, on, fitted),
+        "statistic": arguments.read_statistic(statistic),
         "interval": interval,
         "population": population,
         "data": None if data is None else inputs.read_model_rows(data, fitted, how),
@@ -121,6 +126,6 @@ def _curve(on: str, name: str, against: Arm, curve: pd.DataFrame) -> str:
     versus = written(against) if against else "no intervention"
     table = curve.to_string(index=False, float_format=lambda number: f"{number:.4g}")
     measure = curve.attrs["measure"]
-    what = "the mean" if measure == "mean difference" else "the risk"
+    what = f"the {curve.attrs['statistic']}"
     estimate = f"the estimate ({measure}) versus {versus}"
     return f"{on} along {name}: {what} under each value, and {estimate}\n{table}"

@@ -33,7 +33,7 @@ from misscnf.data.scales import Unit
 from misscnf.errors import InputError
 
 __all__ = ["Domain", "Continuous", "Binary", "Ordinal", "Categorical", "Count", "Semicontinuous"]
-__all__ += ["CONTINUOUS"]
+__all__ += ["HeavyTailed", "CONTINUOUS"]
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,11 @@ class Continuous(Domain, kind="continuous", discrete=False, plain=True):
 
 
 CONTINUOUS = Continuous()
+
+
+@dataclass(frozen=True)
+class HeavyTailed(Continuous, kind="heavy-tailed", discrete=False, plain=True):
+    """A standardised number whose tails are too heavy for squares."""
 
 
 @dataclass(frozen=True)

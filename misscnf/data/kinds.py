@@ -18,6 +18,7 @@ Columns that are not named are inferred, by `KindRules`:
 | 3 to 6 whole numbers, 5 cells of each on average | ordinal |
 | more whole numbers from 0 or 1, half of them up to 10, repeated | count |
 | numbers of which one value is a twentieth or more, the others hardly repeated | semicontinuous |
+| numbers with tails on both sides that leave no variance | heavy-tailed |
 | any other numbers | continuous |
 
 Holes turn whole numbers into floats and files turn them into text, so that dtypes say little. A
@@ -62,9 +63,11 @@ from misscnf.data.codecs import (
     Column,
     Continuous,
     Count,
+    HeavyTailed,
     Levels,
     Semicontinuous,
     refuse_constant,
+    tail_index,
 )
 from misscnf.data.codes import code_question
 from misscnf.data.scales import Link, Unit
@@ -89,6 +92,7 @@ REQUESTS: dict[str, tuple[str, ...]] = {
     "proportion": (),
     "bounded": ("high", "low"),
     "semicontinuous": ("at", "scale"),
+    "heavy-tailed": (),
 }
 """The kinds that can be asked for, each with the options that it takes."""
 
@@ -116,6 +120,13 @@ class KindRules:
     answer little, and rounding alone repeats values."""
     most_masses: int = 3
     """Where more values repeat as often, they are levels or rounded numbers."""
+    heaviest: float = 2.0
+    """A tail index below this, by two standard errors and on both sides, is a heavy tail: the
+    noise has no variance then, and least squares follow a few cells."""
+    tail: float = 0.05
+    """Of the cells that a tail index is told by, on each side."""
+    fewest_in_tail: int = 20
+    """With fewer, it tells nothing."""
     least_distinct: float = 0.5
     """Of the cells beside point masses, such a share must differ from each other: numbers on a
     coarse grid repeat too, and have no point masses."""
@@ -406,11 +417,24 @@ def _infer_numbers(cells: pd.Series, name: str, rules: KindRules) -> Choice:
     if whole and not few and 0 <= low <= 1 and middle <= rules.typical_count and repeated:
         why = f"whole numbers from {low:g}, half of them up to {middle:g}"
         return Count.learn_numbers(name, seen, cells.dtype), Note(why)
+    indices = _tail_indices(seen, rules)
+    if not whole and indices and max(indices) < rules.heaviest:
+        why = "tails so heavy that squares mean nothing (tail index {:.1f} below, {:.1f} above)"
+        return HeavyTailed.learn_numbers(name, seen, cells.dtype), Note(why.format(*indices))
     taken = f"too few cells ({len(seen)}) to call them levels" if few else "taken as continuous"
     why = f"{len(distinct)} distinct whole numbers from {low:g} to {high:g}, {taken}"
     offer = _offer(name, seen) if len(seen) >= rules.enough else ""
     column = Continuous.learn(name, seen, dtype=cells.dtype)
     return column, Note(why if whole else "numbers with fractions", offer)
+
+
+def _tail_indices(seen: np.ndarray, rules: KindRules) -> list[float]:
+    """Returns the tail indices of both sides, each two standard errors up; none of few cells."""
+    count = int(rules.tail * len(seen))
+    if count < rules.fewest_in_tail:
+        return []
+    away, up = seen - np.median(seen), 1.0 + 2.0 / math.sqrt(count)
+    return [up * tail_index(np.maximum(side * away, 0.0), count) for side in (-1.0, 1.0)]
 
 
 def _masses(seen: np.ndarray, rules: KindRules) -> list[float]:

@@ -300,6 +300,9 @@ class Replication:
     """Replicates that an interval needs."""
     fewest_in_group: int = 1000
     """Units of a group below which its answer has a note."""
+    least_tail_index: float = 1.5
+    """Noise with a lower one has no mean (below 1), or one that a table of any size hardly tells:
+    a mean of n units then errs like n^(1/α − 1)."""
     steps_an_epoch: int = 8
     """Half as many as in the fit: a stacked step costs much, however few its rows."""
     prior_spread: float = 10.0

@@ -18,10 +18,11 @@ from misscnf.mechanisms.gaussian import Gaussian, LinearMean
 from misscnf.mechanisms.rescaled import Rescaled
 from misscnf.mechanisms.semicontinuous import Semicontinuous
 from misscnf.mechanisms.spline import Spline
+from misscnf.mechanisms.student import Student
 from misscnf.mechanisms.threshold import Ordinal, Threshold
 
 __all__ = ["Mechanism", "Gaussian", "Spline", "Affine", "Ordinal", "Categorical", "Count"]
-__all__ += ["Semicontinuous", "Mixture"]
+__all__ += ["Semicontinuous", "Student", "Mixture"]
 __all__ += ["Threshold", "GumbelMax", "InverseCount", "Rescaled", "Shape", "Conditioner"]
 __all__ += ["Encoding", "Parents", "read_parents", "write_parents", "Growth", "LinearForm"]
 __all__ += ["LinearMean", "NoiseSpline", "standard_normal_log_prob"]

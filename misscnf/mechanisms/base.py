@@ -206,6 +206,11 @@ class Mechanism(nn.Module, ABC):
         return None
 
     @property
+    def tail_index(self) -> float:
+        """How fast the tails of the noise fall: below 1 it has no mean, below 2 no variance."""
+        return math.inf
+
+    @property
     def normal_noise(self) -> bool:
         """Whether x = m(x_pa) + s u with a constant s: noise that may turn out odd."""
         return False

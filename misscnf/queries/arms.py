@@ -20,6 +20,7 @@ from misscnf.model.policies import needed_for
 from misscnf.queries.effects import Effect, contrast
 from misscnf.queries.groups import Group, Where
 from misscnf.queries.interventions import Do, read_policies
+from misscnf.queries.statistics import Statistic
 from misscnf.queries.units import Units
 
 __all__ = ["Question"]
@@ -43,9 +44,11 @@ class Question:
         event: object,
         seed: int,
         fewest: int,
+        statistic: Statistic,
     ) -> None:
         self.graph, self.schema, self.fewest = graph, schema, fewest
         self.interventions, self.event, self.seed = arms, event, seed
+        self.statistic = statistic
         self.node, self.group = graph.index(outcome), Group(graph, schema, where, taken)
         for name in (name for arm in arms for name in arm):
             graph.refuse_intervention(name)
@@ -94,7 +97,8 @@ class Question:
         few = there < self.fewest and words is not None
         notes = (f"only {there} {who} are in the group ({words}).",) if few else ()
         both = (first, second)
-        return contrast(column, do, versus or {}, both, self.event, notes, words, units)
+        asked = (self.event, notes, words, units, self.statistic)
+        return contrast(column, do, versus or {}, both, *asked)
 
     def curve(
         self, model: StructuralModel, units: Units, doses: Sequence[Do], versus: Do | None
@@ -113,6 +117,7 @@ class Question:
             levels = pd.concat(tables, ignore_index=True)[["level", "do", "difference"]]
             found = levels.set_axis(["level", "mean", "estimate"], axis=1)
         found.attrs["measure"] = effects[0].measure
+        found.attrs["statistic"] = effects[0].statistic if effects[0].event is None else "risk"
         return found
 
 

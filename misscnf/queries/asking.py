@@ -40,6 +40,7 @@ from misscnf.queries.arms import Question
 from misscnf.queries.effects import Effect, pointwise, with_intervals
 from misscnf.queries.groups import Where
 from misscnf.queries.interventions import Do, beyond_seen
+from misscnf.queries.statistics import read_statistic
 from misscnf.queries.units import RowPopulation, Units
 
 __all__ = ["EffectMixin", "Asked", "Cache", "check_count"]
@@ -121,6 +122,7 @@ class EffectMixin:
         where: Where | None = None,
         treated: bool = False,
         event: object = None,
+        statistic: str | float = "mean",
         interval: float | None = None,
         population: str | None = None,
         data: Table | None = None,
@@ -141,6 +143,8 @@ class EffectMixin:
             treated: Only units that take by themselves what `do` assigns them: the effect on the
                 treated.
             event: The level whose risk is compared; a binary outcome's higher one by default.
+            statistic: What of the outcome is compared: its "mean", its "median", its "trimmed"
+                mean (without the tenth at either end), or a quantile, such as 0.9.
             interval: A level such as 0.95: adds intervals for the sampling error of the fit. The
                 first one replicates the fit, which takes longer than the fit itself where it has
                 networks; further questions use the same replicates.
@@ -153,13 +157,13 @@ class EffectMixin:
             seed: Where the randomness of the units starts.
         """
         taken = do if treated else None
-        ask = self._question(outcome, [do, versus or {}], where, taken, event, seed)
+        ask = self._question(outcome, [do, versus or {}], where, taken, event, seed, statistic)
         check_count("draws", draws, least=2)
         notes = self._warn_beyond(do, versus)
         asked = self._each(ask, interval, population, data, replicates, draws, seed)
         effect, *replicated = (ask.effect(model, units, do, versus) for model, units in asked)
         denied = self._denied(outcome, {**(versus or {}), **do}, effect.population)
-        effect = replace(effect, notes=notes + denied + effect.notes)
+        effect = replace(effect, notes=notes + self._heavy(ask) + denied + effect.notes)
         return effect if interval is None else with_intervals(effect, replicated, interval)
 
     def curve(
@@ -172,6 +176,7 @@ class EffectMixin:
         versus: Do | None = None,
         where: Where | None = None,
         event: object = None,
+        statistic: str | float = "mean",
         interval: float | None = None,
         population: str | None = None,
         data: Table | None = None,
@@ -189,6 +194,7 @@ class EffectMixin:
             versus: What each value is compared with; none leaves the world as it is.
             where: Only units for which this holds without any intervention.
             event: The level whose risk is asked for; a binary outcome's higher one by default.
+            statistic: What of the outcome is asked for; as in `effect`.
             interval: A level such as 0.95: adds pointwise bands for the sampling error of the fit.
             population: Who is averaged over: "model", units that it draws, or "rows", those of the
                 table, their holes completed by posterior draws. As in
@@ -207,7 +213,7 @@ class EffectMixin:
         doses = [{**(do or {}), along: value} for value in values]
         if not doses:
             raise InputError(f"a curve along {along!r} needs values; got none.")
-        ask = self._question(outcome, [versus or {}, *doses], where, None, event, seed)
+        ask = self._question(outcome, [versus or {}, *doses], where, None, event, seed, statistic)
         check_count("draws", draws, least=2)
         numbers = all(isinstance(value, int | float | np.number) for value in values)
         self._warn_beyond({along: np.asarray(values)} if numbers else None, versus)
@@ -361,6 +367,20 @@ class EffectMixin:
             raise NotFittedError("this MissCNF is not fitted yet; call fit(df) first.")
         return self.graph_
 
+    def _heavy(self, ask: Question) -> tuple[str, ...]:
+        """Returns a note where the outcome's mean, which is asked for, is that of a few units."""
+        graph, least = self.graph_, self.settings_.replicates.least_tail_index
+        moved = [i for i in ask.moved if ask.node in graph.descendants([i])]
+        heavy = {graph.nodes[i]: self.model_.mechanism(i).tail_index for i in moved}
+        heavy = {name: index for name, index in heavy.items() if index < least}
+        if not heavy or not ask.statistic.is_mean:
+            return ()
+        told = " and ".join(f"{name} (tail index {index:.1f})" for name, index in heavy.items())
+        return (
+            f"the tails of {told} are so heavy that a mean does not exist in any useful sense; "
+            f"ask for statistic='median' or 'trimmed'.",
+        )
+
     def _question(
         self,
         outcome: str,
@@ -369,10 +389,12 @@ class EffectMixin:
         taken: Do | None,
         event: object,
         seed: int,
+        statistic: str | float = "mean",
     ) -> Question:
         graph = self._graph()  # refuses a model that is not fitted
         fewest = self.settings_.replicates.fewest_in_group
-        return Question(graph, self.schema_, outcome, arms, where, taken, event, seed, fewest)
+        asked = (event, seed, fewest, read_statistic(statistic))
+        return Question(graph, self.schema_, outcome, arms, where, taken, *asked)
 
     def _named(self, df: Table) -> Table:
         """Returns rows with the names of their columns; the class that mixes it in knows them."""

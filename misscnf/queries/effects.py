@@ -2,7 +2,7 @@ r"""Contrasts of interventions, on the scale that the outcome has.
 
 | outcome | measure |
 |---|---|
-| continuous, count, ordinal with numbers for levels | E[Y; do(A)] − E[Y; do(B)] |
+| continuous, count, ordinal with numbers for levels | E[Y; do(A)] − E[Y; do(B)] (`statistics`) |
 | binary, or any level that is called the event | p − q, p / q and p (1 − q) / ((1 − p) q) |
 | categorical, ordinal with text for levels | the probability of each level |
 
@@ -32,6 +32,7 @@ from misscnf.data.codecs import Column, Levels
 from misscnf.display.notebook import card
 from misscnf.errors import InputError
 from misscnf.queries.interventions import written
+from misscnf.queries.statistics import Statistic
 from misscnf.queries.units import Units
 
 __all__ = ["Effect", "Interval", "contrast", "pointwise", "spread_interval", "with_intervals"]
@@ -68,7 +69,9 @@ class Effect:
     replicates: int | None = None
     """From how many replicates of the fit the intervals come."""
     measure: str = "mean difference"
-    """What the estimate is: mean difference, risk difference or probabilities."""
+    """What the estimate is: a difference of means, risks or quantiles, or probabilities."""
+    statistic: str = "mean"
+    """What `mean` and `mean_versus` are: "mean", "median", "trimmed mean", "0.9 quantile", …"""
     event: Label | None = None
     """The level whose risk is compared."""
     risk_ratio: float | None = None
@@ -125,7 +128,7 @@ class Effect:
 
     def _repr_html_(self) -> str:
         of = "" if self.event is None else f" of {self.event!r}"
-        arm = "mean" if self.measure == "mean difference" else "risk"
+        arm = self.statistic if self.event is None else "risk"
         facts = {
             self.measure + of: (self.estimate, self.interval, self.standard_error),
             "risk ratio": (self.risk_ratio, self.risk_ratio_interval, self.risk_ratio_error),
@@ -153,12 +156,15 @@ def contrast(
     notes: tuple[str, ...] = (),
     group: str | None = None,
     units: Units | None = None,
+    statistic: Statistic | None = None,
 ) -> Effect:
     """Compares an outcome, (n,) in the model's values, of units in two arms.
 
     The risk of the event is compared where the outcome has levels, a binary column's higher one by
-    default. Notes and the group are passed on to the answer. Units are by default all alike.
+    default; of numbers the statistic, by default their mean. Notes and the group are passed on to
+    the answer. Units are by default all alike.
     """
+    statistic = statistic or Statistic()
     units = units or Units.alike(len(arms[0]))
     common: dict[str, Any] = {
         "outcome": column.name,
@@ -175,7 +181,13 @@ def contrast(
                 f"{column.name!r} has no levels, and event={event!r} asks for one; leave it out "
                 f"to compare means."
             )
-        return Effect(**common, **_means((column.decode(arms[0]), column.decode(arms[1])), units))
+        decoded = (column.decode(arms[0]), column.decode(arms[1]))
+        return Effect(**common, **_numbers(decoded, units, statistic))
+    if not statistic.is_mean and (event is not None or column.kind != "ordinal"):
+        raise InputError(
+            f"{column.name!r} has levels, whose risks are compared; leave the statistic out.",
+            about="statistic",
+        )
     common["probabilities"] = _probabilities(column.levels, arms, units)
     if event is not None or column.kind == "binary":
         code = len(column.levels) - 1 if event is None else _code(column, event)
@@ -184,7 +196,7 @@ def contrast(
     if column.kind == "ordinal" and not any(isinstance(level, str) for level in column.levels):
         numbers = np.array(column.levels, dtype=np.float64)
         first, second = (numbers[np.rint(arm).astype(np.int64)] for arm in arms)
-        return Effect(**common, **_means((first, second), units))
+        return Effect(**common, **_numbers((first, second), units, statistic))
     nothing: dict[str, Any] = dict.fromkeys(("estimate", "standard_error", "mean", "mean_versus"))
     return Effect(**common, **nothing, measure="probabilities")
 
@@ -232,17 +244,13 @@ def _code(column: Levels, event: object) -> int:
     return int(code)
 
 
-def _means(arms: Arms, units: Units) -> dict[str, Any]:
-    return {
-        "estimate": units.mean(arms[0] - arms[1]),
-        "standard_error": math.sqrt(float(units.covariance([arms[0] - arms[1]])[0, 0])),
-        "mean": units.mean(arms[0]),
-        "mean_versus": units.mean(arms[1]),
-    }
+def _numbers(arms: Arms, units: Units, statistic: Statistic) -> dict[str, Any]:
+    named = {"measure": statistic.measure, "statistic": statistic.word}
+    return {**statistic.contrast(arms, units), **named}
 
 
 def _risks(arms: Arms, units: Units) -> dict[str, Any]:
-    found = {**_means(arms, units), "measure": "risk difference"}
+    found: dict[str, Any] = {**Statistic().contrast(arms, units), "measure": "risk difference"}
     p, q = found["mean"], found["mean_versus"]
     covariance = units.covariance(arms)
     if q > 0:
@@ -261,7 +269,9 @@ def _error(slopes: tuple[float, float], covariance: np.ndarray) -> float:
 
 
 def _probabilities(levels: Sequence[Label], arms: Arms, units: Units) -> pd.DataFrame:
-    found = pd.DataFrame([_means(_indicated(arms, code), units) for code in range(len(levels))])
+    found = pd.DataFrame(
+        [Statistic().contrast(_indicated(arms, code), units) for code in range(len(levels))]
+    )
     found = found[["mean", "mean_versus", "estimate", "standard_error"]]
     found.columns = pd.Index(["do", "versus", "difference", "standard_error"])
     found.insert(0, "level", list(levels))

@@ -75,6 +75,7 @@ MASSES = {
 }
 TABLE = [
     *(("semicontinuous", name, cells) for name, cells in MASSES.items()),
+    *(("heavy-tailed", name, cells) for name, cells in NUMBERS.items()),
     *(("continuous", name, cells) for name, cells in NUMBERS.items()),
     *(("binary", name, cells) for name, cells in BINARY.items()),
     *(("categorical", name, cells) for name, cells in [*LEVELS.items(), *BINARY.items()]),
@@ -106,7 +107,7 @@ def draws(column, count):
 
 def column_is_exact(kind, cells):
     """Whether drawn numbers are neither standardised nor rounded."""
-    return kind != "continuous" and (kind, cells.dtype) not in (
+    return kind not in ("continuous", "heavy-tailed") and (kind, cells.dtype) not in (
         ("semicontinuous", np.int64),
         ("semicontinuous", np.float32),
     )
