@@ -252,3 +252,20 @@ def test_models_of_folds_keep_an_epoch_that_rows_they_do_not_see_like():
 
     assert unseen() > unseen(keep_best=False) + 0.05
     assert epochs == 2 * [(epoch, 60) for epoch in range(1, 61)]
+
+
+def test_rows_that_show_nothing_of_what_is_trained_say_nothing():
+    """A batch may have no factor of the trained blocks: its gradient is none, and no error."""
+    values, observed = chain_rows()
+    observed[:, 2] = False
+    models = [chain_model(seed, tied=False) for seed in range(2)]
+    rows = MemoryRows(values, observed)
+    completions = Completions.draw(models[0].double(), rows, 2, derive_generator(0, "draws"))
+    everyone = torch.arange(len(rows))
+    weights = torch.ones(2, len(rows))
+    likelihood = CompletionLikelihood(
+        models, completions, (everyone, everyone[:0]), weights, SETTINGS, 0, blocks={2}
+    )
+    likelihood.priors = []
+    likelihood.gradient(everyone, 0, 0)
+    assert all(parameter.grad is None for parameter in likelihood.parameters.values())

@@ -97,7 +97,8 @@ class CompletionLikelihood(Objective):
         """Adds the gradients of all replicates to their parameters."""
         for piece in self._pieces(rows):
             log_prob = self._log_prob(piece, self.parameters)
-            (-(self.weights[:, piece] * log_prob).sum() / len(rows)).backward()
+            if log_prob.requires_grad:  # these rows may show nothing that is trained
+                (-(self.weights[:, piece] * log_prob).sum() / len(rows)).backward()
         for prior in self.priors:
             (-prior.log_prob(self.ensemble.parameters) / len(self)).backward()
         return StepReport()
