@@ -77,6 +77,10 @@ class Domain(ABC):
             return x
         return x.round().clamp(0.0, math.inf if self.states is None else self.states - 1.0)
 
+    def one_step(self) -> tuple[float, float]:
+        """Returns two values that are one apart: a standard deviation of what was seen, or one."""
+        return 0.0, 1.0
+
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values, for JSON."""
         return {"kind": self.kind, **asdict(self)}
@@ -235,6 +239,9 @@ class Semicontinuous(_Numbered, kind="semicontinuous", discrete=False):
 
     def nearest(self, x: Tensor) -> Tensor:
         return x.clamp(*self.ends)
+
+    def one_step(self) -> tuple[float, float]:
+        return self.location, self.location + self.scale
 
 
 def _indicators(x: Tensor, end: int) -> Tensor:

@@ -41,6 +41,7 @@ from misscnf.queries.asking import EffectMixin, check_count
 from misscnf.queries.coefficients import coefficients
 from misscnf.queries.density import counted_nodes, row_densities
 from misscnf.queries.interventions import Do, read_policies, written
+from misscnf.queries.losses import loss_slopes
 from misscnf.queries.support import FittedReport, measure_support, region_shares
 
 __all__ = ["QueryMixin"]
@@ -268,6 +269,17 @@ class QueryMixin(EffectMixin):
             {"column": list(kinds), "kind": kinds.values(), "form": forms.values()}
         )
         return nodes.merge(table, how="left", on="column")
+
+    @property
+    def loss_(self) -> pd.DataFrame:
+        """What drives each loss of the graph, and how strongly: log-odds a standard deviation.
+
+        Standard errors and intervals are there once an interval has replicated the fit.
+        """
+        self._graph()
+        kept = next(iter(self._cache.replicates.values()), [])
+        others = [asked.model for asked in kept]
+        return loss_slopes(self.model_, others, self.schema_.columns)
 
     def impute(
         self,

@@ -99,6 +99,17 @@ def test_every_verb(fitted, tmp_path):
     pd.testing.assert_series_equal(again.log_prob(df), model.log_prob(df))
 
 
+def test_slopes_of_the_loss(fitted):
+    """1.5 a unit of y, whose observed deviation is the unit of the slope; within four errors."""
+    _, df, model = fitted
+    model.effect("y", do={"x": 1.0}, versus={"x": 0.0}, interval=0.95)
+    (line,) = model.loss_.itertuples()
+    assert (line.column, line.driver) == ("y", "y")
+    assert abs(line.log_odds - 1.5 * df["y"].std()) < 4 * line.standard_error
+    assert line.lower < line.odds_ratio < line.upper
+    assert "the odds that y is lost" in line.sentence
+
+
 def test_a_column_that_is_left_out_is_not_said_to_be_lost(fitted):
     _, df, model = fitted
     unknown = model.impute(df[["x", "z"]].iloc[:1000], 1)["y"].mean()

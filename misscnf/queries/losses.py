@@ -1,0 +1,87 @@
+r"""What drives a loss, and how strongly: the slopes of the indicators of a fitted model.
+
+The law of a loss is a logistic line in what drives it,
+
+    logit P(missing(y) = 1 | drivers) = a + Σ_j b_j z_j,
+
+with z_j in standard deviations of a column of numbers (on its scale), or one level against the
+first. exp(b_j) multiplies the odds of being lost. Standard errors are the spread over replicates
+of the fit, where an interval has made them: a slope that the rows hardly know has a wide one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy import stats
+
+from misscnf.data.codecs import Column, Levels
+from misscnf.model import StructuralModel
+
+__all__ = ["loss_slopes"]
+
+
+def loss_slopes(
+    model: StructuralModel, replicates: Sequence[StructuralModel], columns: Sequence[Column]
+) -> pd.DataFrame:
+    """Returns a line for each loss and driver.
+
+    The columns are column, driver, log_odds, standard_error, odds_ratio, lower, upper (95 %) and
+    sentence. The models are those of a fit and of its replicates, over standardised columns.
+    """
+    steps = list(_steps(model, columns))
+    found = np.array([_slope(model, *step[2:]) for step in steps])
+    others = np.array([[_slope(one, *step[2:]) for step in steps] for one in replicates])
+    many = len(others) > 1
+    errors = others.std(0, ddof=1) if many else np.full(len(steps), np.nan)
+    reach = stats.t.ppf(0.975, len(others) - 1) * errors if many else errors
+    table = pd.DataFrame(
+        {
+            "column": [step[0] for step in steps],
+            "driver": [step[1] for step in steps],
+            "log_odds": found,
+            "standard_error": errors,
+            "odds_ratio": np.exp(found),
+            "lower": np.exp(found - reach),
+            "upper": np.exp(found + reach),
+        }
+    )
+    return table.assign(sentence=[_sentence(line) for line in table.itertuples()])
+
+
+def _steps(
+    model: StructuralModel, columns: Sequence[Column]
+) -> Iterator[tuple[str, str, int, int, float, float]]:
+    """Yields the column, the driver in words, its indicator and place, and from where to where."""
+    graph = model.graph
+    for indicator, column in graph.indicators.items():
+        for place, parent in enumerate(graph.parents[indicator]):
+            driver = columns[parent]
+            about = (graph.nodes[column], driver.name)
+            if isinstance(driver, Levels):
+                for code, level in enumerate(driver.levels[1:], start=1):
+                    yield about[0], f"{about[1]} = {level}", indicator, place, 0.0, float(code)
+            else:
+                yield (*about, indicator, place, *driver.domain.one_step())
+
+
+def _slope(model: StructuralModel, indicator: int, place: int, start: float, end: float) -> float:
+    """Returns what a step of one driver adds to the log-odds of a loss, the others at zero."""
+    parents = torch.zeros(2, len(model.graph.parents[indicator]), dtype=torch.float64)
+    parents[:, place] = torch.tensor([start, end])
+    law, lost = model.mechanism(indicator), torch.ones(2, dtype=torch.float64)
+    with torch.no_grad():
+        odds = law.log_prob(lost, parents) - law.log_prob(1.0 - lost, parents)
+    return float(odds[1] - odds[0])
+
+
+def _sentence(line: Any) -> str:  # noqa: ANN401 - a row of the table above
+    what = line.driver if "=" in line.driver else f"{line.driver} one standard deviation higher"
+    times = f"{line.odds_ratio:.2g} times"
+    if not np.isnan(line.standard_error):
+        times += f" ({line.lower:.2g} to {line.upper:.2g})"
+    return f"With {what}, the odds that {line.column} is lost are {times} as high."
