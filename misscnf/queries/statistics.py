@@ -35,6 +35,7 @@ class Statistic:
 
     @property
     def is_mean(self) -> bool:
+        """Whether it is the mean."""
         return (self.low, self.high) == (0.0, 1.0)
 
     @property
