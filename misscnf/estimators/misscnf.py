@@ -50,8 +50,14 @@ from misscnf.fitting.settings import Settings, preset_settings
 from misscnf.fitting.train.loop import EpochRecord
 from misscnf.graph import CausalGraph, GraphLike
 from misscnf.graph.indicators import Loss
-from misscnf.identification import denied_by_rows, uncovered_families, warning_sentence
+from misscnf.identification import (
+    denied_by_rows,
+    uncovered_families,
+    unlikely_values,
+    warning_sentence,
+)
 from misscnf.identification.independences import Contradiction
+from misscnf.identification.settings import CheckSettings
 from misscnf.model import StructuralModel, Structure
 from misscnf.model.saved_replicates import drop_replicates, load_replicates, save_replicates
 from misscnf.model.storage import fingerprint, load_model, refusing, save_model
@@ -201,6 +207,9 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         lines = [] if richer else whole_members(graph, table.observed)
         lines += _lines_of_loss(graph, table.observed)
         self._check_families(graph, table, settings)
+        unlikely = unlikely_values(table, CheckSettings().unlikely)
+        for one in unlikely:
+            logger.warning("Unlikely value: %s.", one.sentence)
         train, held_out, shift = self._split(table, validation)
         with ProgressBar("fitting", show=self.progress) as bar:
             fitted = fit_model(
@@ -214,7 +223,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
                 watch=partial(_show_epoch, bar, shift),
             )
         self.graph_, self.schema_, self.settings_ = graph, table.schema, settings
-        self.kinds_ = table.schema.describe()
+        self.kinds_, self.unlikely_ = table.schema.describe(), unlikely
         self.model_ = fitted.model.eval().requires_grad_(requires_grad=False)
         self.forms_ = dict(zip(graph.nodes, fitted.forms, strict=True))
         compared = fitted.comparison

@@ -5,11 +5,14 @@ columns, families       what is there: columns, patterns of holes, families and 
 scan, regions           where families are not seen: along a column, and of two together
 loss, little            how values are lost, and whether they exist at all
 independences           the graph against the rows
+unlikely                values that no law of their column makes likely
 report, words, pictures    how it is told: tables, sentences, a figure
 """
 
 from misscnf.identification.checking import check, denied_by_rows
 from misscnf.identification.families import uncovered_families, warning_sentence
 from misscnf.identification.report import Report
+from misscnf.identification.unlikely import Unlikely, unlikely_values
 
 __all__ = ["check", "denied_by_rows", "Report", "uncovered_families", "warning_sentence"]
+__all__ += ["Unlikely", "unlikely_values"]

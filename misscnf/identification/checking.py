@@ -34,6 +34,7 @@ from misscnf.identification.regions import Region, Search, thinnest_region, unre
 from misscnf.identification.report import Report, StructuralHole, node_table, region_table
 from misscnf.identification.scan import Axis, fewest_rows
 from misscnf.identification.settings import CheckSettings, Telling
+from misscnf.identification.unlikely import unlikely_values
 from misscnf.identification.words import percent, where
 from misscnf.options import change
 
@@ -141,6 +142,7 @@ def check(
         ),
         contradictions=tuple(contradictions),
         independences_tested=tested,
+        unlikely=unlikely_values(table, chosen.unlikely),
         ignored=tuple(name for name in table.ignored if name not in named),
         curves=_curves(search, listed, chosen.telling),
         settings=chosen,

@@ -35,6 +35,7 @@ from misscnf.identification.recovery import Recovery
 from misscnf.identification.regions import Region
 from misscnf.identification.scan import Stretch
 from misscnf.identification.settings import CheckSettings
+from misscnf.identification.unlikely import Unlikely
 from misscnf.identification.words import (
     covered_sentence,
     denied_sentence,
@@ -102,6 +103,8 @@ class Report:
     contradictions: tuple[Contradiction, ...]
     """Independences of the graph that the rows contradict strongly."""
     independences_tested: int
+    unlikely: tuple[Unlikely, ...]
+    """Values that no law of their column makes likely."""
     ignored: tuple[str, ...]
     """Columns outside the graph that could not be used to explain holes."""
     curves: tuple[Curve, ...]

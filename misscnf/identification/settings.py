@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from misscnf.errors import InputError
 
 __all__ = ["CheckSettings", "RegionRules", "StructuralRules", "LossRules", "LittleRules"]
-__all__ += ["IndependenceRules", "SupportRules", "Telling"]
+__all__ += ["IndependenceRules", "SupportRules", "UnlikelyRules", "Telling"]
 
 
 @dataclass(frozen=True)
@@ -164,6 +164,25 @@ class SupportRules:
 
 
 @dataclass(frozen=True)
+class UnlikelyRules:
+    """Which values no law of their column makes likely."""
+
+    level: float = 0.005
+    """Of a whole table, by Bonferroni over its columns and the values tried."""
+    most_values: int = 3
+    """Of a column: a code or two and an error of typing; more are a part of the column."""
+    most_in_tail: int = 100
+    """Cells that the tail is told by, a fifth of the column at most."""
+    least_gamma: float = 0.15
+    """A column that ends sharply has no tail at all; a value must still be some three times as far
+    out as all others to be told."""
+    fewest: int = 50
+    """Cells below which nothing is known of a tail."""
+    most_rows: int = 3
+    """Row labels that are named for one value."""
+
+
+@dataclass(frozen=True)
 class Telling:
     """How much of it is told."""
 
@@ -191,6 +210,7 @@ class CheckSettings:
     little: LittleRules = LittleRules()
     independences: IndependenceRules = IndependenceRules()
     support: SupportRules = SupportRules()
+    unlikely: UnlikelyRules = UnlikelyRules()
     telling: Telling = Telling()
     most_levels: int = 50
     """A column of words outside the graph with more levels is a name or a note, and is left

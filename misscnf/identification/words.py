@@ -200,6 +200,9 @@ def denied_sentence(lines: Sequence[Contradiction]) -> str:
 def write_summary(report: Report) -> str:
     """Returns a report as text."""
     parts = [_head(report), _families(report)]
+    if report.unlikely:
+        odd = [f"✗ {one.sentence}" for one in report.unlikely]
+        parts.append("\n".join(["Unlikely values", *_cut(odd, report)]))
     if report.denied:
         told = denied_sentence(report.denied)
         found = [f"✗ {contradiction_sentence(line)}" for line in report.denied]

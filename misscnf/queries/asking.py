@@ -34,6 +34,7 @@ from misscnf.fitting.replicates import bootstrap_weights, replicate_fit
 from misscnf.fitting.settings import Settings
 from misscnf.graph import CausalGraph
 from misscnf.identification.independences import Contradiction, leaned_on
+from misscnf.identification.unlikely import Unlikely
 from misscnf.identification.words import denied_sentence
 from misscnf.model import StructuralModel, Structure
 from misscnf.queries.arms import Question
@@ -107,6 +108,8 @@ class EffectMixin:
     progress: bool | None
     unseen: str
     denied_: tuple[Contradiction, ...]
+    unlikely_: tuple[Unlikely, ...] = ()
+    """Values of the table of the fit that no law of their column makes likely."""
     _table: IncompleteTable | None
     """The table of the fit, for intervals; a saved model leaves it behind."""
     _digest: str | None
@@ -163,7 +166,9 @@ class EffectMixin:
         asked = self._each(ask, interval, population, data, replicates, draws, seed)
         effect, *replicated = (ask.effect(model, units, do, versus) for model, units in asked)
         denied = self._denied(outcome, {**(versus or {}), **do}, effect.population)
-        effect = replace(effect, notes=notes + self._heavy(ask) + denied + effect.notes)
+        effect = replace(
+            effect, notes=notes + self._heavy(ask) + self._unlikely(ask) + denied + effect.notes
+        )
         return effect if interval is None else with_intervals(effect, replicated, interval)
 
     def curve(
@@ -366,6 +371,19 @@ class EffectMixin:
         if getattr(self, "model_", None) is None:
             raise NotFittedError("this MissCNF is not fitted yet; call fit(df) first.")
         return self.graph_
+
+    def _unlikely(self, ask: Question) -> tuple[str, ...]:
+        """Returns a note where the answer rests on values that no law makes likely."""
+        graph = self.graph_
+        rests = [
+            one.place
+            for one in self.unlikely_
+            if ask.node in graph.descendants([graph.index(one.column)])
+        ]
+        if not rests:
+            return ()
+        told = "the answer may hang on a value that no law of its column makes likely"
+        return (f"{told}: {'; '.join(rests)}. Make it a hole, fit again and compare.",)
 
     def _heavy(self, ask: Question) -> tuple[str, ...]:
         """Returns a note where the outcome's mean, which is asked for, is that of a few units."""
