@@ -15,6 +15,7 @@ from misscnf.cli.options import (
     Graph,
     Json,
     KindsFile,
+    Losses,
     Na,
     Quiet,
     Separator,
@@ -30,6 +31,7 @@ def check(
     *,
     graph: Graph,
     block: Blocks = None,
+    loss: Losses = None,
     effect: Annotated[str | None, option("--effect", "Only what one effect needs.", "T:Y")] = None,
     kinds: KindsFile = None,
     na: Na = None,
@@ -47,6 +49,7 @@ def check(
     causal_graph = inputs.read_graph(graph, block)
     inputs.check_nodes(pair or (), causal_graph, f"--effect {effect}")
     frame = inputs.read_rows(data, inputs.reading(na, sep, decimal, dates))
+    causal_graph = inputs.with_loss(causal_graph, loss, frame)
     inputs.check_kinds(kinds, causal_graph, frame)
     with inputs.naming(inputs.shown(data)):
         report = find_problems(frame, causal_graph, effect=pair, kinds=kinds)

@@ -20,6 +20,7 @@ from misscnf.cli.options import (
     Graph,
     Json,
     KindsFile,
+    Losses,
     Na,
     Quiet,
     Seed,
@@ -40,6 +41,7 @@ def fit(
     *,
     graph: Graph,
     block: Blocks = None,
+    loss: Losses = None,
     out: Annotated[str, option("--out", "The folder of the model.", "DIR")],
     preset: Annotated[str, option("--preset", "auto, linear or paper.", "NAME")] = "auto",
     kinds: KindsFile = None,
@@ -79,6 +81,7 @@ def fit(
         outputs.check_target(checkpoint, "--checkpoint", folder=True)
     causal_graph = inputs.read_graph(graph, block)
     frame = inputs.read_rows(data, inputs.reading(na, sep, decimal, dates))
+    causal_graph = inputs.with_loss(causal_graph, loss, frame)
     inputs.check_kinds(kinds, causal_graph, frame)
     model = MissCNF(
         causal_graph,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -18,6 +18,7 @@ from misscnf.cli.endings import say
 from misscnf.data.cells import listed
 from misscnf.data.files import Reading, read_table
 from misscnf.data.kinds import read_requests
+from misscnf.data.table import holed_columns
 from misscnf.errors import InputError, naming
 from misscnf.estimators.misscnf import MissCNF
 from misscnf.fitting.settings import preset_settings
@@ -90,18 +91,35 @@ def _read_stdin(how: Reading | None) -> pd.DataFrame:
 
 def read_graph(source: str, blocks: Iterable[str] | None = None) -> CausalGraph:
     """Reads a graph from a file or from the text itself, and blocks such as "w: age, sex"."""
-    named: dict[str, list[str]] = {}
-    for words in blocks or ():
-        name, colon, members = words.partition(":")
-        named[name.strip()] = [word.strip() for word in members.split(",") if word.strip()]
-        if not (colon and name.strip() and named[name.strip()]):
-            raise InputError(
-                f"--block {words!r}: expected a name and columns, such as w: age, sex."
-            )
+    named = _named_lists("--block", blocks or (), "a name and columns, such as w: age, sex")
     if not names_a_file(source) and re.fullmatch(r"[^\s;>]*[./\\][^\s;>]*", source):
         raise InputError(f"--graph: there is no file {source!r}; check the path.")
     with naming(f"--graph {source!r}"):
         return CausalGraph.read(source, named)
+
+
+def with_loss(
+    graph: CausalGraph, losses: Sequence[str] | None, frame: pd.DataFrame
+) -> CausalGraph:
+    """Returns a graph with losses such as "y: y, dose", or "self" for all columns with holes."""
+    if not losses:
+        return graph
+    with naming("--loss"):
+        if list(losses) == ["self"]:
+            return graph.with_loss("self", holed_columns(frame))
+        expected = "a column and what drives its loss, such as y: y, dose, or self"
+        return graph.with_loss(_named_lists("--loss", losses, expected))
+
+
+def _named_lists(option: str, given: Iterable[str], expected: str) -> dict[str, list[str]]:
+    """Reads texts such as "w: age, sex"."""
+    named: dict[str, list[str]] = {}
+    for words in given:
+        name, colon, members = words.partition(":")
+        named[name.strip()] = [word.strip() for word in members.split(",") if word.strip()]
+        if not (colon and name.strip() and named[name.strip()]):
+            raise InputError(f"{option} {words!r}: expected {expected}.")
+    return named
 
 
 def check_preset(name: str) -> None:

@@ -15,6 +15,7 @@ __all__ = [
     "Graph",
     "Json",
     "KindsFile",
+    "Losses",
     "Model",
     "Na",
     "Out",
@@ -42,6 +43,12 @@ Graph = Annotated[
 Blocks = Annotated[
     list[str] | None,
     option("--block", "Columns without arrows among them; repeatable.", "'NAME: A, B, …'"),
+]
+Losses = Annotated[
+    list[str] | None,
+    option(
+        "--loss", "What drives the loss of a column; repeatable. self for all.", "'Y: A, B, …'"
+    ),
 ]
 KindsFile = Annotated[
     str | None, option("--kinds", "Kinds of columns, a .json or .yaml file.", "FILE")

@@ -1,0 +1,44 @@
+"""Losses on the command line: --loss and the text of a graph say the same."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+
+@pytest.fixture
+def table(here):
+    rng = np.random.default_rng(0)
+    dose = rng.normal(size=300)
+    y = dose + rng.normal(size=300)
+    frame = pd.DataFrame({"dose": dose, "y": y})
+    frame["y"] = frame["y"].mask(rng.random(300) < 1 / (1 + np.exp(-2 * y)))
+    frame.to_csv("lost.csv", index=False)
+
+
+def test_a_loss_is_checked_fitted_and_asked(call, table):
+    ways = {
+        "text": ["--graph", "dose -> y -> missing(y)"],
+        "option": ["--graph", "dose -> y", "--loss", "y: y"],
+    }
+    answers = []
+    for name, graph in ways.items():
+        told = call(["check", "lost.csv", *graph]).stdout
+        assert "dose is a shadow variable" in told
+        assert (
+            call(["fit", "lost.csv", *graph, "--preset", "linear", "--out", name]).exit_code == 0
+        )
+        asked = ["--on", "y", "--do", "dose=1", "--versus", "dose=0", "--json"]
+        answers.append(json.loads(call(["effect", name, *asked]).stdout)["estimate"])
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [("y", "--loss 'y': expected"), ("y: z", "names 'z'"), ("dose: y", "no cell of that column")],
+)
+def test_bad_losses_are_refused_in_a_sentence(call, table, loss, said):
+    ended = call(["fit", "lost.csv", "--graph", "dose -> y", "--loss", loss, "--out", "m"])
+    assert ended.exit_code == 2
+    assert said in ended.stderr
