@@ -93,7 +93,9 @@ def task_3():
 def logit_effect(df, outcome, causes, name, high, low):
     law = sm.Logit(df[outcome], sm.add_constant(df[causes].astype(float))).fit(disp=False)
     arms = [
-        law.predict(sm.add_constant(df[causes].astype(float).assign(**{name: value})))
+        law.predict(
+            sm.add_constant(df[causes].astype(float).assign(**{name: value}), has_constant="add")
+        )
         for value in (high, low)
     ]
     scale = abs(arms[0].mean() - arms[1].mean()) / abs(law.params[name] * (high - low))
@@ -129,7 +131,7 @@ def task_6():
     curve = model.curve("foodexp", "income", [400, 900, 2000, 2500])["mean"].to_numpy()
     report, right = near(per * effect.estimate, 100 * expected, 100 * error)
     report["slopes"] = [float(x) for x in np.diff(curve)[[0, 2]] / 500]
-    return report, right or abs(per * effect.estimate - 48.5) < 10
+    return report, right
 
 
 def diabetes():
@@ -246,12 +248,10 @@ def task_15():
         graph = ["--graph", SCORE, "--effect", "bmi:target", "--json"]
         code, out, said = run(["check", str(path), *graph, "--na", "-99"])
         plain = run(["check", str(path), *graph])[2]
-    share = json.loads(out)["share_missing"] if "share_missing" in out else None
+    complete, expected = json.loads(out)["usage"][0]["rows"], int(df.notna().all(axis=1).sum())
     asked = "-99 stands in" in plain
-    expected = float(df.isna().to_numpy().mean())
-    told = {"found": share, "expected": expected, "asked": asked, "said": said.strip()[:80]}
-    right = code in (0, 1) and asked and (share is None or abs(share - expected) < 1e-9)
-    return told, right
+    told = {"found": complete, "expected": expected, "asked": asked, "said": said.strip()[:80]}
+    return told, code in (0, 1) and asked and complete == expected
 
 
 def task_16():
