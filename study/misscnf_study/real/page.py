@@ -30,6 +30,8 @@ def answers_table(rows: pd.DataFrame) -> str:
             cells = [_cell(mine[mine["method"] == method]) for method in methods]
             lines.append([head, _number(known.iloc[0]) if len(known) else "–", *cells])
     lines.append(["**hold the answer**", "", *(_held(rows, method) for method in methods)])
+    widths = [_width(rows, method) for method in methods]
+    lines.append(["median width over ours", "", *widths])
     lines.append(["processor time", "", *(_time(rows, method) for method in methods)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
@@ -51,6 +53,15 @@ def _holds(row: pd.Series) -> bool:
 def _held(rows: pd.DataFrame, method: str) -> str:
     mine = rows[(rows["method"] == method) & (rows["status"] == "ok")]
     return f"{sum(_holds(row) for _, row in mine.iterrows())} of {len(mine)}"
+
+
+def _width(rows: pd.DataFrame, method: str) -> str:
+    """Returns how wide intervals are beside ours: a wide one holds an answer easily."""
+    kept = rows[rows["status"] == "ok"].set_index(["scm", "seed", "method"])
+    wide = (kept["upper"] - kept["lower"]).unstack("method")
+    if "misscnf" not in wide or method not in wide:
+        return "–"
+    return f"{(wide[method] / wide['misscnf']).median():.2f}"
 
 
 def _time(rows: pd.DataFrame, method: str) -> str:
