@@ -240,10 +240,11 @@ def random_holes(d: int, rows: int) -> dict[str, float]:
 def _complete(
     model: StructuralModel, values: Tensor, components: Components, effort: Effort
 ) -> tuple[float, int]:
-    """Returns processor seconds, and how many components fell short."""
+    """Returns processor seconds, and how many components of several nodes fell short."""
     started, below = time.process_time(), 0
     for found in integrate(model, values, components, effort, derive_generator(0, "complete")):
-        below += found.below_target
+        if int(found.components.size.max()) > 1:  # one node goes by quadrature, and has no target
+            below += found.below_target
     return time.process_time() - started, below
 
 

@@ -119,6 +119,8 @@ class Completions:
         count: int,
         generator: Generator,
         effort: Effort | None = None,
+        modes: Tensor | None = None,
+        last: Tensor | None = None,
     ) -> Completions:
         """Draws completions from the posterior of a fitted model, spread evenly over it.
 
@@ -128,6 +130,9 @@ class Completions:
             count: Completions of each row, K.
             generator: Where randomness comes from.
             effort: How hard to work on posteriors that have no closed form.
+            modes: Where those of earlier calls are remembered, (N, S, d); see `integrate`.
+            last: Where the rows were last completed, (N, d), nan where not yet: the states of
+                chains, from which draws go on. Written to.
         """
         plan, effort = Plan.of(model.graph, rows), effort or Efforts().completions
         # Node by node in memory: whoever asks for factors asks for those of one node.
@@ -138,10 +143,17 @@ class Completions:
         for mine, batch in zip(numbers, rows.batches(size), strict=True):
             completed[:, mine] = batch.values
             components = plan.select(mine).components()
-            for integral in integrate(model, batch.values, components, effort, generator):
+            known, state = (None if its is None else its[mine] for its in (modes, last))
+            about = (components, effort, generator, state, known)
+            for integral in integrate(model, batch.values, *about):
                 c = integral.components
                 drawn = integral.draw(count, generator, even=True)
                 completed[:, mine[c.cell_row], c.cell_node] = drawn.T.to(completed)
+            if modes is not None and known is not None:
+                modes[mine] = known
+        if last is not None:
+            # Spread evenly, completions are in order: only one by chance has the law of a draw.
+            last.copy_(completed[int(torch.randint(count, (), generator=generator))])
         return Completions(completed, *_factors(model, completed, plan), plan, completed)
 
     def __len__(self) -> int:

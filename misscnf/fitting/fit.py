@@ -14,11 +14,12 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
+from torch import Tensor
 
 from misscnf.data.rows import JoinedRows, RowSource
 from misscnf.draws import derive_generator
@@ -38,9 +39,11 @@ from misscnf.fitting.solve.noise_spline import fit_noise_splines
 from misscnf.fitting.threads import one_thread
 from misscnf.fitting.timings import Timings
 from misscnf.fitting.train.checkpoint import Checkpoint, fingerprint
+from misscnf.fitting.train.ensemble import CompletionLikelihood
 from misscnf.fitting.train.loop import EpochRecord, Trainer, Watcher
 from misscnf.fitting.train.objective import ObservedLikelihood
 from misscnf.inference.elimination import Plan
+from misscnf.inference.integrals import room_for_modes
 from misscnf.inference.likelihood import observed_log_prob
 from misscnf.model import StructuralModel, Structure
 
@@ -105,11 +108,30 @@ class _Task:
         return self.train if self.validation is None else JoinedRows(self.train, self.validation)
 
     @cached_property
+    def plan(self) -> Plan:
+        """What the rows hide."""
+        return Plan.of(self.structure.graph, self.everything)
+
+    @cached_property
+    def modes(self) -> Tensor | None:
+        """Where the modes of what the rows hide are remembered, from one integral to the next."""
+        return room_for_modes(self.plan, self.settings.integration.training, torch.empty(0))
+
+    @cached_property
+    def chains(self) -> Tensor | None:
+        """Where the rows were last completed, if any hides much together: the next draws go on."""
+        if self.modes is None:
+            return None
+        shape = len(self.everything), self.everything.columns
+        return torch.full(shape, math.nan, dtype=torch.float64)
+
+    @cached_property
     def given(self) -> Given:
         """What choices are given: as many rows as they are worth."""
         rows = some_rows(self.everything, self.settings.selection, self.seed)
         about = (self.structure, rows, self.settings, self.seed)
-        return Given(*about, self.choosing, self.timings)
+        kept = (self.modes, self.chains) if rows is self.everything else (None, None)
+        return Given(*about, self.choosing, self.timings, *kept)
 
     @property
     def held_out(self) -> int:
@@ -144,9 +166,11 @@ class _Task:
         model = build_model(self.structure, shapes, start, self.seed)
         if stage == "noise":
             self._fit_noise_splines(model)
-        return self.train_on(model, stage)
+        return self.train_on(model, forms, stage)
 
-    def train_on(self, model: StructuralModel, stage: str) -> tuple[StructuralModel, History]:
+    def train_on(
+        self, model: StructuralModel, forms: Sequence[Form], stage: str
+    ) -> tuple[StructuralModel, History]:
         """Trains a model from where it is."""
         settings, training = self.settings, self.settings.training
         shares = {"noise": training.noise_share, "scale": training.scale_share}
@@ -154,12 +178,40 @@ class _Task:
             epochs = math.ceil(shares[stage] * training.epochs)
             short = replace(training, epochs=epochs, complete_family_share=0.0)
             settings = replace(settings, training=short)
+        if training.gradient == "fisher" and self.plan.largest() > training.most_together:
+            trained = [b for b, form in enumerate(forms) if form.mean or form.scale or form.noise]
+            return model, self._train_on_completions(model, trained, settings)
         model.float().to(self.device)
         objective = ObservedLikelihood(model, self.train, self.validation, settings, self.seed)
         with self.timings.stage("training"):
             trainer = Trainer(objective, settings.training, self._checkpoint(stage))
             history = trainer.run(self.watch)
         return model.double().cpu(), history
+
+    def _train_on_completions(
+        self, model: StructuralModel, blocks: Collection[int], settings: Settings
+    ) -> History:
+        """Trains the networks of some blocks, in place, in rounds that complete the rows once."""
+        history: History = []
+        train, held_out = torch.arange(len(self.everything)).split(
+            [len(self.train), self.held_out]
+        )
+        weights = torch.ones(1, len(self.everything))
+        for number in range(settings.training.rounds):
+            self.maximise(model.double(), rough=True)
+            with self.timings.stage("training"):
+                generator = derive_generator(self.seed, "train", number)
+                about = (self.settings.solving.completions, generator)
+                effort = self.settings.integration.training
+                kept = (self.modes, self.chains)
+                drawn = Completions.draw(model, self.everything, *about, effort, *kept)
+                given = (drawn.to(torch.float32), (train, held_out), weights, settings)
+                objective = CompletionLikelihood([model.float()], *given, self.seed, blocks)
+                trainer = Trainer(objective, settings.training)
+                history = _after(history, trainer.run(self.watch))
+                objective.ensemble.write(objective.ensemble.parameters, [model])
+        model.double()
+        return history
 
     def means(self, line: StructuralModel) -> Means:
         """Chooses between lines, curves and networks on rows that were left out."""
@@ -179,20 +231,21 @@ class _Task:
                 mechanisms[block], forms[block] = law, replace(form, curve=law.curve_size)
         return model.like(mechanisms), tuple(forms)
 
-    def maximise(self, model: StructuralModel) -> int:
+    def maximise(self, model: StructuralModel, *, rough: bool = False) -> int:
         """Moves lines and curves to the maximum of the likelihood; returns the rounds it took."""
         about = (self.everything, self.settings, self.seed)
         with self.timings.stage("maximising"):
-            return maximise_monte_carlo(model, *about, self._maximising)
+            given = (*about, self._maximising, self.modes, self.chains)
+            return maximise_monte_carlo(model, *given, rough=rough)
 
     def log_prob(self, model: StructuralModel) -> float:
         """Returns the mean log-density of what all rows show."""
         total, generator = 0.0, derive_generator(self.seed, "settled")
-        for batch in self.everything.batches(2**16):
-            plan = Plan.make(self.structure.graph, batch.observed)
-            effort = self.settings.integration.validation
-            found = observed_log_prob(model, batch.values, plan, generator, effort)
-            total += float(found.log_prob.sum())
+        effort, rows = self.settings.integration.validation, torch.arange(len(self.everything))
+        for mine, batch in zip(rows.split(2**16), self.everything.batches(2**16), strict=True):
+            modes = None if self.modes is None else self.modes[mine]
+            about = (self.plan.select(mine), generator, effort, modes)
+            total += float(observed_log_prob(model, batch.values, *about).log_prob.sum())
         return total / len(self.everything)
 
     def _fit_noise_splines(self, model: StructuralModel) -> None:
@@ -311,7 +364,7 @@ def _with_richer_noise(task: _Task, fitted: Fitted) -> Fitted:
         # in training a scale takes what a mean that is off leaves, and hides it
         model, forms = task.reselect(model, forms)
         task.maximise(model)
-        model, later = task.train_on(model, "scale")
+        model, later = task.train_on(model, forms, "scale")
         history = _after(history, later)
     task.maximise(model)
     before = [] if fitted.is_linear else fitted.history

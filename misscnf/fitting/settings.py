@@ -199,6 +199,12 @@ class Training:
     """Fisher's identity, or through the draws as in the paper."""
     completions: int = 2
     """Posterior draws of a row that are differentiated by the Fisher gradient."""
+    most_together: int = 8
+    """Where a row hides more nodes together, every step would cost a search for modes in many
+    dimensions: networks are trained on completions there, which are drawn once a round."""
+    rounds: int = 1
+    """Rounds of completing the rows and training networks on these completions; lines and curves
+    are maximised before each, and after the last."""
 
     def batch_for(self, rows: int) -> int:
         """Returns the rows of a step for a table of so many rows."""

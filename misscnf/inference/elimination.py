@@ -99,6 +99,13 @@ class Plan:
         names = ("pattern", "observed", "hidden", "free", "label")
         return replace(self, **{name: getattr(self, name).to(device) for name in names})
 
+    def largest(self) -> int:
+        """Returns how many nodes are hidden together, at most."""
+        counts = torch.zeros_like(self.label).scatter_add_(
+            1, self.label.long().clamp(min=0), self.hidden.to(self.label)
+        )
+        return int(counts.max()) if counts.numel() else 0
+
     def barren(self) -> Tensor:
         """Returns (N, d), True where a cell is neither observed nor an ancestor of one."""
         return ~(self.observed | self.hidden)[self.pattern]

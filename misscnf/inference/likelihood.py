@@ -41,6 +41,7 @@ def observed_log_prob(
     plan: Plan,
     generator: Generator,
     effort: Effort = Efforts.evaluation,
+    modes: Tensor | None = None,
 ) -> RowLikelihood:
     """Evaluates log p(x_O) of each row.
 
@@ -50,22 +51,33 @@ def observed_log_prob(
         plan: The plan of these rows.
         generator: Where randomness comes from.
         effort: How hard to work on what has no closed form.
+        modes: (N, S, d) those of earlier calls; see `integrate`. Written to.
     """
     parts = [[values.new_zeros(0)] * 3]
     with torch.no_grad():
         for rows in torch.arange(len(values), device=values.device).split(effort.rows_at_once):
-            parts.append(_evaluate(model, values[rows], plan.select(rows), generator, effort))
+            known = None if modes is None else modes[rows]
+            about = (plan.select(rows), generator, effort, known)
+            parts.append(_evaluate(model, values[rows], *about))
+            if modes is not None and known is not None:
+                modes[rows] = known
     return RowLikelihood(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 
 def _evaluate(
-    model: StructuralModel, values: Tensor, plan: Plan, generator: Generator, effort: Effort
+    model: StructuralModel,
+    values: Tensor,
+    plan: Plan,
+    generator: Generator,
+    effort: Effort,
+    modes: Tensor | None,
 ) -> list[Tensor]:
     """Returns what a `RowLikelihood` holds."""
     log_prob = free_log_prob(model, values, plan)
     variance = torch.zeros_like(log_prob)
     effective = torch.full_like(log_prob, math.inf)
-    for integral in integrate(model, values, plan.components(), effort, generator):
+    about = (effort, generator, None, modes)
+    for integral in integrate(model, values, plan.components(), *about):
         row = integral.components.row
         log_prob.index_add_(0, row, integral.log_integral().to(log_prob))
         variance.index_add_(0, row, integral.standard_error().to(log_prob) ** 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import torch
-from torch import Generator
+from torch import Generator, Tensor
 
 from misscnf.data.rows import RowSource, SelectedRows
 from misscnf.draws import derive_generator
@@ -30,6 +30,10 @@ class Given:
     watch: EpochWatcher | None = None
     timings: Timings = field(default_factory=Timings)
     """where the time goes; written to"""
+    modes: Tensor | None = None
+    """(N, S, d) where the modes of what the rows hide are remembered"""
+    chains: Tensor | None = None
+    """(N, d) where the rows were last completed"""
 
     @property
     def selection(self) -> Selection:
@@ -59,7 +63,8 @@ class Given:
     def complete(self, model: StructuralModel, purpose: str) -> Completions:
         """Returns completions of the rows by a model."""
         count, effort = self.selection.completions, self.settings.integration.completions
-        return Completions.draw(model, self.rows, count, self.generator(purpose), effort)
+        about = (count, self.generator(purpose), effort, self.modes, self.chains)
+        return Completions.draw(model, self.rows, *about)
 
 
 def some_rows(rows: RowSource, settings: Selection, seed: int) -> RowSource:

@@ -149,6 +149,10 @@ def maximise_monte_carlo(
     settings: Settings,
     seed: int,
     watch: RoundWatcher | None = None,
+    modes: Tensor | None = None,
+    chains: Tensor | None = None,
+    *,
+    rough: bool = False,
 ) -> int:
     """Moves lines and curves to the maximum of the likelihood, in place; networks stay.
 
@@ -158,6 +162,10 @@ def maximise_monte_carlo(
         settings: Rounds, completions and efforts.
         seed: Where randomness starts.
         watch: Called after each round.
+        modes: Where those of the rows are remembered, (N, S, d); see `integrate`.
+        chains: Where the rows were last completed, (N, d), nan where not yet; see `integrate`.
+            With them a round draws once, and its bias wears off.
+        rough: Whether to stop near the maximum, without the last rounds.
 
     Returns:
         The number of rounds.
@@ -178,7 +186,7 @@ def maximise_monte_carlo(
         if near_maximum:
             effort, count = fine, math.ceil(solving.fine_completions / last)
         count = min(count, most_completions)
-        batches = _complete(model, rows, count, generator, effort)
+        batches = _complete(model, rows, count, generator, effort, modes, chains)
         laws = _laws(model, batches)
         try:
             gain = _maximise_completions(model, batches, laws)
@@ -193,7 +201,7 @@ def maximise_monte_carlo(
         noise = sum(part.numel() for law in laws.values() for part in law.parameters) / (2 * count)
         small = gain < noise or 0.5 * before < gain < solving.most_noise * noise
         near_maximum = near_maximum or small or number + 1 == solving.most_rounds
-        if shared == last or (near_maximum and count == 1):
+        if shared == last or (near_maximum and (rough or count == 1)):
             break
         before = gain
     return number + 1
@@ -206,10 +214,16 @@ def _for_rows(effort: Effort, rows: int, solving: Solving) -> Effort:
 
 
 def _complete(
-    model: StructuralModel, rows: RowSource, count: int, generator: Generator, effort: Effort
+    model: StructuralModel,
+    rows: RowSource,
+    count: int,
+    generator: Generator,
+    effort: Effort,
+    modes: Tensor | None,
+    chains: Tensor | None,
 ) -> Batches:
     """Returns the cells of completed rows; what they were gathered from is not kept."""
-    completions = Completions.draw(model, rows, count, generator, effort)
+    completions = Completions.draw(model, rows, count, generator, effort, modes, chains)
     return [completions.families(part) for part in torch.arange(len(rows)).split(ROWS_AT_ONCE)]
 
 

@@ -31,6 +31,7 @@ from misscnf.inference.integrals.effort import (
     QuadratureRules,
 )
 from misscnf.inference.integrals.integral import Integral, WeightedDraws
+from misscnf.inference.integrals.modes import room_for_modes
 
 __all__ = ["integrate", "Integral", "WeightedDraws", "Effort", "EnumerationRules"]
-__all__ += ["QuadratureRules", "ImportanceRules", "Efforts", "ALGORITHM_1"]
+__all__ += ["QuadratureRules", "ImportanceRules", "Efforts", "ALGORITHM_1", "room_for_modes"]

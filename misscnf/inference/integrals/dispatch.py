@@ -35,6 +35,7 @@ def integrate(
     effort: Effort,
     generator: Generator,
     last: Tensor | None = None,
+    modes: Tensor | None = None,
 ) -> Iterator[Integral]:
     """Yields integrals that together hold each component once.
 
@@ -46,6 +47,8 @@ def integrate(
         generator: Where randomness comes from.
         last: (N, d) the last completion of each row, nan where there is none: the state of a
             Markov chain that `draw` may return to, so that few draws do for many steps.
+        modes: (N, S, d) hidden values of each row at up to S modes that an earlier call has found,
+            nan where there is none: where searches start. Written to.
     """
     problem, rest = Problem(model, values, effort, generator), components
     if effort.adapt and any(model.discrete) and len(rest):
@@ -53,11 +56,14 @@ def integrate(
         if hides.any():
             yield from enumeration(problem, rest.select(hides), without_enumeration)
             rest = rest.select(~hides)
-    yield from without_enumeration(problem, rest, last)
+    yield from without_enumeration(problem, rest, last, modes)
 
 
 def without_enumeration(
-    problem: Problem, components: Components, last: Tensor | None = None
+    problem: Problem,
+    components: Components,
+    last: Tensor | None = None,
+    modes: Tensor | None = None,
 ) -> Iterator[Integral]:
     """Yields integrals of components whose discrete cells, if there are any, are drawn."""
     model, values, effort, rest = problem.model, problem.values, problem.effort, components
@@ -78,7 +84,7 @@ def without_enumeration(
             yield from quadrature(problem, part.select(single), accept)
         if not single.all():
             accept = _accept(effort, effort.least_effective)
-            yield from importance_sampling(problem, part.select(~single), accept, last)
+            yield from importance_sampling(problem, part.select(~single), accept, last, modes)
 
 
 def _accept(effort: Effort, least: float) -> Accept:

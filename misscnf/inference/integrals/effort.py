@@ -98,6 +98,8 @@ class ImportanceRules:
     search."""
     same_mode: float = 1.0
     """Squared distance, in standard deviations, below which two searches have found one mode."""
+    remembered: int = 2
+    """Modes of a component that are remembered where the same rows are integrated again."""
     depth: float = 15.0
     """Modes whose mass is so many nats smaller are left out."""
 

@@ -137,7 +137,8 @@ class Guide(NamedTuple):
             sweep: The components.
             part: (C, K) which of the J proposals moves a point; −1 where the scores are its noise.
             scores: (C, K, m) standard normal; zeros make the path of the means.
-            held: (H, K) what cells without an invertible mechanism are held at, instead of drawn.
+            held: (H, K) what cells without an invertible mechanism are held at, instead of drawn;
+                a path of the means, whose evidence is not asked for.
         """
         c, like, (count, parts, m) = sweep.components, self.centre, self.centre.shape
         points, moves = part.shape[1], part >= 0
@@ -147,6 +148,8 @@ class Guide(NamedTuple):
         log_evidence = like.new_zeros(count, points)
         values = like.new_zeros(len(c.cell_node), points)
         for visit in sweep.visits:
+            if visit.own is not None and held is not None:
+                continue
             mechanism, parents = sweep.model.mechanism(visit.node), visit.parents(values)
             if visit.own is not None:
                 log_evidence.index_add_(0, visit.at, mechanism.log_prob(visit.own, parents))

@@ -22,6 +22,11 @@ importance resampling: Tjelmeland 2004; Andrieu, Lee and Vihola 2018), as long a
 decide itself whether it counts. So the first round with a proposal counts, whatever its weights.
 Rounds of the prior are still accepted by their own weights: they see all modes, and a second round
 for every easy row would double a step.
+
+A model that is fitted moves little from one step to the next, and so do the modes of a row.
+Whoever integrates the same rows again and again passes `modes`, which remember them. Where more
+than `ImportanceRules.most_nodes` nodes are hidden together, the search then starts at the modes
+found last, with no round of the prior before it, and is mostly over at once.
 """
 
 from __future__ import annotations
@@ -46,18 +51,26 @@ __all__ = ["importance_sampling"]
 
 
 def importance_sampling(
-    problem: Problem, components: Components, accept: Accept, last: Tensor | None = None
+    problem: Problem,
+    components: Components,
+    accept: Accept,
+    last: Tensor | None = None,
+    modes: Tensor | None = None,
 ) -> Iterator[WeightedDraws]:
     """Yields the integrals of components, those that the limit cut short included.
 
     Arguments are those of `integrate`, and:
         accept: Says what has been integrated well enough.
     """
-    sampler = _Sampler(problem, accept, last)
+    sampler = _Sampler(problem, accept, last, modes)
     small = components.size <= problem.effort.importance.most_nodes
-    for chosen in (small, ~small):
+    known = sampler.known_modes(components)
+    for chosen in (small, ~small & (known == 0)):
         if chosen.any():
             yield from sampler.from_prior(components.select(chosen), problem)
+    for count in known[~small].unique().tolist():
+        if count:
+            yield from sampler.from_modes(components, ~small & (known == count), count)
 
 
 @dataclass(frozen=True)
@@ -78,6 +91,49 @@ class _Sampler:
     problem: Problem
     accept: Accept
     last: Tensor | None
+    modes: Tensor | None
+
+    def known_modes(self, components: Components) -> Tensor:
+        """Returns how many modes of each component are remembered, (C,)."""
+        known = torch.zeros_like(components.row)
+        if self.modes is not None:
+            there = ~self.modes[components.row, :, components.node].isnan()
+            known = there.cumprod(1).sum(1)
+        return known
+
+    def from_modes(
+        self, components: Components, chosen: Tensor, count: int
+    ) -> Iterator[WeightedDraws]:
+        """Draws by guides around so many remembered modes of the chosen components (C,)."""
+        assert self.modes is not None
+        problem, rules = self.problem, self.problem.effort.importance
+        for keep in _by_size(components, chosen, problem.effort):
+            mine = components.select(keep)
+            sweep = problem.sweep(mine)
+            starts = self.modes[mine.cell_row, :count, mine.cell_node].to(problem.values)
+            noise = starts.new_zeros(len(mine), count, int(mine.size.max()))
+            found = find_modes(problem, sweep, starts, noise)
+            self._remember(sweep, found)
+            share = starts.new_full((len(mine),), rules.prior_share)
+            yield from self.from_guide(mine, found.with_prior(share), problem)
+
+    def _remember(self, sweep: Sweep, found: Guide) -> None:
+        """Keeps the modes of large components, but for those that hold cells in a search."""
+        if self.modes is None:
+            return
+        c = sweep.components
+        invertible = [sweep.model.mechanism(i).invertible for i in range(len(sweep.model.graph))]
+        held = ~torch.tensor(invertible, device=c.cell_node.device)[c.cell_node]
+        kept = c.size > self.problem.effort.importance.most_nodes
+        kept[c.cell_component[held]] = False
+        most = min(self.modes.shape[1], found.centre.shape[1])
+        centre = found.centre[:, :most]
+        none = (found.log_share[:, :most] == -torch.inf) | ~centre.isfinite().all(-1)
+        centre = centre.masked_fill(none[..., None], torch.nan)
+        at = kept[c.cell_component]
+        row, node = c.cell_row[at], c.cell_node[at]
+        self.modes[row, :, node] = torch.nan
+        self.modes[row, :most, node] = centre[c.cell_component, :, sweep.slot][at].to(self.modes)
 
     def from_prior(self, components: Components, problem: Problem) -> Iterator[WeightedDraws]:
         """Draws from the prior; accepts what is good, gives the rest more pilot draws or none."""
@@ -102,7 +158,8 @@ class _Sampler:
     ) -> Iterator[WeightedDraws]:
         """Draws by a guide; accepts what is good, and draws twice as much for the rest.
 
-        A guide that is of little use is made anew, from the points that it gave.
+        A guide that is of little use is made anew, from the points that it gave; where many nodes
+        are hidden once only, since what is left then is seldom a mode that was missed.
         """
         found = self._guided_round(components, guide, problem)
         good = found.chained | self.accept(found.integral)
@@ -114,6 +171,8 @@ class _Sampler:
             problem.doubled(),
         )
         poor = ~done & (share < problem.effort.importance.useful_share)
+        if problem.effort.draws > self.problem.effort.draws:
+            poor &= components.size <= problem.effort.importance.most_nodes
         if poor.any():
             guide = guide.replaced(poor, self._guide(found, poor))
         for keep in _by_size(components, ~done, more.effort):
@@ -127,6 +186,7 @@ class _Sampler:
         values = integral.values.gather(1, starts[integral.components.cell_component])
         row = torch.arange(len(starts), device=starts.device)[:, None]
         guide = find_modes(self.problem, sweep, values, before.points[keep][row, starts])
+        self._remember(sweep, guide)
         share = integral.effective_size() / integral.fresh.shape[1]
         return guide.with_prior(share.clamp(rules.prior_share, rules.most_prior))
 

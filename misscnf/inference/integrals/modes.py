@@ -11,14 +11,26 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from misscnf.inference.integrals.effort import ImportanceRules
+from misscnf.inference.elimination import Plan
+from misscnf.inference.integrals.effort import Effort, ImportanceRules
 from misscnf.inference.integrals.guide import Guide
 from misscnf.inference.integrals.integral import WeightedDraws, effective_size
 from misscnf.inference.integrals.linearisation import Linearisation, linearise
 from misscnf.inference.integrals.problem import Problem
 from misscnf.inference.integrals.sweep import Sweep
 
-__all__ = ["choose_starts", "find_modes"]
+__all__ = ["choose_starts", "find_modes", "room_for_modes"]
+
+
+def room_for_modes(plan: Plan, effort: Effort, like: Tensor) -> Tensor | None:
+    """Returns where the modes of N rows can be remembered, (N, S, d), all nan so far.
+
+    None where no row hides so much together that they would be.
+    """
+    rules = effort.importance
+    if plan.largest() <= rules.most_nodes:
+        return None
+    return like.new_full((len(plan), rules.remembered, len(plan.graph)), torch.nan)
 
 
 def choose_starts(sweep: Sweep, found: WeightedDraws, rules: ImportanceRules) -> Tensor:
