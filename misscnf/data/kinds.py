@@ -35,7 +35,7 @@ import math
 import os
 import reprlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -76,6 +76,7 @@ from misscnf.graph.indicators import column_of
 from misscnf.paths import expanded, read_small_text
 
 __all__ = ["Kinds", "KindRules", "Request", "REQUESTS", "read_requests", "Note", "choose_columns"]
+__all__ += ["find_unusable"]
 
 logger = logging.getLogger("misscnf")
 
@@ -325,6 +326,19 @@ def choose_columns(
         sentence = "What is drawn of the %s %s is rounded to fit a dtype of whole numbers."
         logger.info(sentence, noun, listed(rounded))
     return chosen, tuple(note for _, note in pairs)
+
+
+def find_unusable(
+    cells: Mapping[str, pd.Series], asked: Collection[str], rules: KindRules | None = None
+) -> dict[str, str]:
+    """Returns the columns that are of no kind, unless one is asked for, each with the reason."""
+    found = {}
+    for name in [name for name in cells if name not in asked]:
+        try:
+            _choose(cells[name], name, None, rules or KindRules())
+        except InputError as problem:
+            found[name] = str(problem)
+    return found
 
 
 def _choose(cells: pd.Series, name: str, request: Request | None, rules: KindRules) -> Choice:

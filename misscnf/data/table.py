@@ -36,7 +36,14 @@ from misscnf.data.column_names import locate_columns
 from misscnf.data.domains import Domain
 from misscnf.data.dtypes import OBJECT
 from misscnf.data.files import read_table
-from misscnf.data.kinds import KindRules, Kinds, Note, choose_columns, read_requests
+from misscnf.data.kinds import (
+    KindRules,
+    Kinds,
+    Note,
+    choose_columns,
+    find_unusable,
+    read_requests,
+)
 from misscnf.errors import InputError
 from misscnf.graph.indicators import column_of
 
@@ -396,6 +403,8 @@ def describe(
 ) -> pd.DataFrame:
     """Returns the table of kinds of a table, before anything is fitted.
 
+    A column that no node can be, such as an identifier or a date, is listed as unusable.
+
     Arguments:
         source: A DataFrame, or the path of a .csv, .tsv or .parquet file.
         kinds: Kinds that are asked for.
@@ -404,7 +413,18 @@ def describe(
     """
     frame = read_table(source)
     names = list(map(str, frame.columns)) if nodes is None else nodes
-    return IncompleteTable.read(frame, names, kinds=kinds, rules=rules).schema.describe()
+    positions = locate_columns(frame, names, require_all=True)
+    cells = {name: _cells(frame, positions[name]) for name in names}
+    unusable = find_unusable(cells, read_requests(kinds, names, list(frame.columns)), rules)
+    rest = [name for name in names if name not in unusable]
+    table = Schema(*choose_columns([cells[n] for n in rest], rest, kinds, names, rules)).describe()
+    lines = [
+        (name, "unusable", "", int(cells[name].isna().sum()), why, "")
+        for name, why in unusable.items()
+    ]
+    if lines:
+        table = pd.concat([table, pd.DataFrame(lines, columns=table.columns)])
+    return table.set_index("column").loc[list(names)].reset_index()
 
 
 def holed_columns(source: pd.DataFrame | IncompleteTable) -> list[str]:

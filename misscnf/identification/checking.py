@@ -30,7 +30,7 @@ from misscnf.identification.little import little_test
 from misscnf.identification.loss import explain_holes, find_structural_holes
 from misscnf.identification.pictures import Curve, coverage_curve
 from misscnf.identification.recovery import losses_identified
-from misscnf.identification.regions import Region, Search, thinnest_region, unrevealed_regions
+from misscnf.identification.regions import Region, Search, thinnest_regions, unrevealed_regions
 from misscnf.identification.report import Report, StructuralHole, node_table, region_table
 from misscnf.identification.scan import Axis, fewest_rows
 from misscnf.identification.settings import CheckSettings, Telling
@@ -111,7 +111,7 @@ def check(
     names = tuple(graph.nodes[i] for i in needed)
     search = Search(whole, [*names, "all"], members, axes, chosen.regions)
     *flagged, complete = unrevealed_regions(search)
-    listed = _listed_regions(search, flagged)
+    listed = _listed_regions(search, flagged, chosen.telling.thin_places)
     uncovered = [i for i, regions in zip(needed, flagged, strict=True) if regions]
     explained, loss_p_value = explain_holes(columns, chosen.loss)
     nodes = columns[: len(graph)]
@@ -180,15 +180,16 @@ def read_effect(graph: CausalGraph, effect: tuple[str, str]) -> tuple[str, str]:
     return treatment, outcome
 
 
-def _listed_regions(search: Search, flagged: Sequence[Sequence[Region]]) -> list[Region]:
+def _listed_regions(
+    search: Search, flagged: Sequence[Sequence[Region]], most: int
+) -> list[Region]:
     """Returns the flagged regions and, of families without any, where they are seen least."""
     listed: list[Region] = []
     for target, regions in enumerate(flagged):
         if not regions and not search.whole[:, target].all():
-            thin = thinnest_region(search, target)
-            regions = [] if thin is None else [thin]
+            regions = thinnest_regions(search, target, most)
         listed += regions
-    return sorted(listed, key=lambda region: (not region.flagged, -region.share))
+    return sorted(listed, key=lambda region: (not region.flagged, not region.thin, -region.share))
 
 
 def _curves(search: Search, listed: Sequence[Region], telling: Telling) -> tuple[Curve, ...]:

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -58,7 +58,7 @@ from misscnf.identification.scan import (
 )
 from misscnf.identification.settings import RegionRules
 
-__all__ = ["Region", "Search", "unrevealed_regions", "thinnest_region"]
+__all__ = ["Region", "Search", "unrevealed_regions", "thinnest_regions"]
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,8 @@ class Region:
     """Share of all rows that hide one of its columns."""
     luck: float = 0.0
     """How many such regions chance alone would make."""
+    thin: bool = False
+    """Whether the family is seen there, but by few rows."""
 
     def shown(self) -> np.ndarray:
         """Returns (N,), True for the rows that show its columns."""
@@ -347,40 +349,67 @@ def _choose(
     return chosen, left
 
 
-def thinnest_region(search: Search, target: int) -> Region | None:
-    """Returns where a family is seen whole least, over stretches with the least share of rows.
+def thinnest_regions(search: Search, target: int, most: int) -> list[Region]:
+    """Returns where a family is seen whole least, the most telling place first, one a column.
 
-    It is the smallest of many shares, so chance alone makes it smaller than it is: a hint, with
-    its counts, and no alarm. None if no column has a stretch that speaks of the family.
+    Of each column that is the stretch, of the least share of rows or twice, four times … as many,
+    or the level, whose counts chance alone would least explain. Only the first is told where none
+    is thin; it is a hint then, with its counts, and no alarm.
     """
     windows = []
     for place, axis in enumerate(search.axes):
-        count = search.block_counts[place][:, target]
-        found = _emptiest_window(axis, count, search.rules.share)
-        windows += [(rate, place, start, stop) for rate, start, stop in found]
-    for _, place, start, stop in sorted(windows):
+        found = _emptiest(axis, search.block_counts[place][:, target], search.rules.share)
+        windows += [(chance, rate, place, ends) for chance, rate, ends in found]
+    told: list[Region] = []
+    for _, _, place, (start, stop) in sorted(windows):
         axis = search.axes[place]
-        sums = np.concatenate([[0], search.whole[axis.order, target].cumsum()])
-        region = search.judge(target, (axis.stretch(start, stop, sums),))
-        if region.upper < 1.0:
-            return region
-    return None
+        if axis.column.ordered:
+            sums = np.concatenate([[0], search.whole[axis.order, target].cumsum()])
+            stretch = axis.stretch(start, stop, sums)
+        else:
+            stretch = Stretch(axis.column, levels=(int(axis.values[start]),))
+        region = search.judge(target, (stretch,))
+        region = replace(region, thin=_is_thin(region, search.rules))
+        if region.upper < 1.0 and (region.thin or not told):
+            told.append(region)
+        if len(told) == most or not told[-1:] or not told[-1].thin:
+            break
+    return told
 
 
-def _emptiest_window(axis: Axis, count: np.ndarray, share: float) -> list[tuple[float, int, int]]:
-    """Returns the stretch of blocks with a share of the rows that is whole least, if any.
+def _is_thin(region: Region, rules: RegionRules) -> bool:
+    """Tells whether a family is known by few rows there, and by more elsewhere."""
+    rate = region.whole / max(1, region.rows)
+    few = rate < rules.thin or region.whole < rules.few
+    return few and rate < region.elsewhere / 2.0 and region.luck <= rules.luck
 
-    It is told by how often the family is whole and by its two ends in the order; `count` (B,) are
-    the rows of each block that show the family whole.
+
+def _emptiest(
+    axis: Axis, count: np.ndarray, share: float
+) -> list[tuple[float, float, tuple[int, int]]]:
+    """Returns the part of a column that chance explains least: luck, how often whole, its ends.
+
+    `count` (B,) are the rows of each block that show the family whole. None where the column has
+    no part of its own.
     """
-    ends = np.append(axis.block_starts, len(axis))
-    stops = np.searchsorted(ends, ends[:-1] + max(1.0, share * len(axis)))
-    starts = np.flatnonzero(stops < len(ends))
-    if not axis.column.ordered or not len(starts):
-        return []
-    stops = stops[starts]
+    ends, size = np.append(axis.block_starts, len(axis)), len(axis)
     sums = np.concatenate([[0], count.cumsum()])
-    rates = (sums[stops] - sums[starts]) / (ends[stops] - ends[starts])
-    best = int(rates.argmin())
-    start, stop = int(ends[starts[best]]), int(ends[stops[best]])
-    return [(float(rates[best]), start, stop)] if stop - start < len(axis) else []
+    found = []
+    while share <= 0.5:
+        stops = np.searchsorted(ends, ends[:-1] + max(1.0, share * size))
+        if not axis.column.ordered:
+            stops = np.where(np.diff(ends) >= share * size, np.arange(1, len(ends)), len(ends))
+        starts = np.flatnonzero(stops < len(ends))
+        share = 2.0 * share if axis.column.ordered else 1.0
+        rows = ends[stops[starts]] - ends[starts]
+        starts = starts[rows < size]
+        if not len(starts):
+            continue
+        stops = stops[starts]
+        rows, whole = ends[stops] - ends[starts], sums[stops] - sums[starts]
+        best = int((whole / rows).argmin())
+        elsewhere = (sums[-1] - whole[best]) / (size - rows[best])
+        chance = luck(int(whole[best]), int(rows[best]), float(elsewhere), size)
+        place = int(ends[starts[best]]), int(ends[stops[best]])
+        found.append((chance, float(whole[best] / rows[best]), place))
+    return [min(found)] if found else []

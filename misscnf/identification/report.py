@@ -151,6 +151,20 @@ class Report:
         """The nodes whose families are not covered."""
         return tuple(self.nodes.loc[self.nodes["status"] != "covered", "node"])
 
+    @property
+    def thin(self) -> tuple[str, ...]:
+        """A sentence for each place where a family that is needed is seen by few rows only."""
+        return tuple(self.regions.loc[self.regions["thin"].astype(bool), "sentence"])
+
+    @property
+    def completely_at_random(self) -> bool | None:
+        """False where these rows contradict loss completely at random; None if none can say."""
+        p_value = None if self.little is None else self.little.p_value
+        if p_value is None and not any(line.tested for line in self.loss):
+            return None
+        told = p_value is not None and p_value < self.settings.little.level
+        return not (told or any(line.by for line in self.loss))
+
     def summary(self) -> str:
         """Returns the report as text."""
         return write_summary(self)
@@ -177,8 +191,13 @@ class Report:
         ]
         del found["curves"]
         found["denied"] = self.denied
+        found["completely_at_random"] = self.completely_at_random
+        found["thin"] = self.thin
         told = {"ok": self.ok, "family_positivity": self.family_positivity}
         return jsonable({**told, **found})
+
+    def __str__(self) -> str:
+        return self.summary()
 
     def __repr__(self) -> str:
         state = "ok" if self.ok else f"not guaranteed: {', '.join(self.uncovered)}"
@@ -258,7 +277,7 @@ def region_table(graph: CausalGraph, regions: Sequence[Region]) -> pd.DataFrame:
         for region in regions
     ]
     columns = ["node", "family", "where", "conditions", "rows", "whole", "share", "chance"]
-    columns += ["lower", "upper", "elsewhere", "hidden", "luck", "flagged", "sentence"]
+    columns += ["lower", "upper", "elsewhere", "hidden", "luck", "flagged", "thin", "sentence"]
     return pd.DataFrame(lines, columns=columns)
 
 

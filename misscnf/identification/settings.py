@@ -35,6 +35,10 @@ class RegionRules:
     """An edge is sharp if the chance beside the region is at least this."""
     luck: float = 0.005
     """How many regions of a family may be expected from chance alone."""
+    thin: float = 0.1
+    few: int = 30
+    """A place is told though nothing is flagged if fewer than this share, or so few rows, show the
+    family there, half as often as elsewhere: an answer hangs on those rows."""
     fractions: tuple[float, ...] = (0.1, 0.7)
     """Of the chance: what is searched for are regions with no more than these, about."""
     most_regions: int = 5
@@ -188,6 +192,8 @@ class Telling:
 
     most_lines: int = 10
     """Of one kind in the summary; the rest is counted, and stands in the tables."""
+    thin_places: int = 3
+    """Of one family: where it is seen least."""
     patterns_named: int = 10
     """Patterns that are named for a family."""
     most_curves: int = 6

@@ -113,6 +113,15 @@ def region_sentence(graph: CausalGraph, region: Region) -> str:
             return f"{family}: no row shows {'them together' if together else 'it'}."
         below = _at_most(region.upper)
         return f"{family}: almost never seen{together}, {counts}, a chance below {below}."
+    if region.thin:
+        parents = graph.in_blocks(graph.parents_of(region.node))
+        beside = f" with its parent{'s' * (len(parents) > 1)} {', '.join(parents)}"
+        return (
+            f"{region.node} is seen{beside if parents else ''} in only {region.whole} of "
+            f"{region.rows} rows where {where(region.conditions)} "
+            f"({percent(region.whole / region.rows)}, against {percent(region.elsewhere)} "
+            f"elsewhere)."
+        )
     if not region.flagged:
         return (
             f"{family}: seen{together} least where {where(region.conditions)} "
@@ -246,6 +255,9 @@ def _families(report: Report) -> str:
     if report.covered:
         names = listed(report.graph.in_blocks(report.covered))
         lines.append(f"  ✓ seen whole, with no region without them found: {names}")
+    if report.thin:
+        lines += _cut([f"! {told}" for told in report.thin], report)
+        lines.append("  Where few rows show a family, what is said of it hangs on them.")
     if report.needed and report.rows < report.rows_to_tell:
         lines.append(
             f"  With fewer than {report.rows_to_tell} rows no region can be told from chance, "
@@ -314,10 +326,9 @@ def _loss(report: Report) -> str:
     lines += [recovery.sentence for recovery in report.recovery]
     lines += _cut([loss_sentence(line) for line in report.loss], report)
     lines.append(f"  {_little(report)}")
-    p_value = 1.0 if report.little is None else report.little.p_value
-    if report.little is None and not any(line.tested for line in report.loss):
+    if report.completely_at_random is None:
         lines.append("  These rows are too few to say how values are lost.")
-    elif any(line.by for line in report.loss) or p_value < report.settings.little.level:
+    elif not report.completely_at_random:
         lines.append(
             "  So values are not lost completely at random. Whether they are lost at random given "
             "what\n  is shown (MAR) no table can tell: that depends on values that are not there."

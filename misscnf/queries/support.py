@@ -63,6 +63,9 @@ class FittedReport:
         lines = [self.report.summary(), f"After the fit, {self.question}:"]
         return "\n".join([*lines, *(f"  {sentence}" for sentence in said)])
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def _repr_html_(self) -> str:
         title, facts = self.report.glance()
         shown = self.support[["node", "parents", "rows revealed", "share outside"]]

@@ -47,7 +47,7 @@ def verdicts(
     lines = [
         Verdict("The graph", "graph", "open", graph),
         Verdict("Missing values", "holes", *_loss(report)),
-        Verdict("Coverage", "positivity", *_coverage(report)),
+        Verdict("Coverage", "positivity", *_coverage(report, leaves=bool(fitted.warnings))),
     ]
     if answer is not None:
         # What the rows say against the graph has a line of its own.
@@ -59,7 +59,7 @@ def verdicts(
     sharp: State = "fine" if checks.integrals.ok else "careful"
     lines += [
         Verdict("Rows against graph", "graph", *_against_graph(report, answer)),
-        Verdict("Model fit", "checks", *_fit(checks)),
+        Verdict("Model fit", "checks", *_fit(checks, report)),
         Verdict("Integrals", "checks", sharp, integral_sentence(checks.integrals)),
         Verdict("Shape of the model", "fit", "fine", held_out_sentence(model)),
     ]
@@ -75,14 +75,19 @@ def _loss(report: Report) -> tuple[State, str]:
     )
 
 
-def _coverage(report: Report) -> tuple[State, str]:
+def _coverage(report: Report, *, leaves: bool) -> tuple[State, str]:
     if not report.family_positivity:
         return "careful", (
             f"There are values at which these were not seen together with their causes: "
             f"{listed(report.uncovered)}. There the answer leans on the model's shape, not on "
             f"rows."
         )
+    if report.thin:
+        more = f" And {plural(len(report.thin) - 1, 'place')} more." if report.thin[1:] else ""
+        return "careful", f"{report.thin[0]}{more} There the answer hangs on these few rows."
     text = "Every part of the model that is needed was seen in the rows, with no gap found."
+    if leaves:
+        text += " The comparison itself leaves what they show: see Extrapolation."
     if report.rows < report.rows_to_tell:
         text += f" With fewer than {report.rows_to_tell} rows, gaps could hardly be found."
     return "fine", text
@@ -90,7 +95,9 @@ def _coverage(report: Report) -> tuple[State, str]:
 
 def _extrapolation(fitted: FittedReport) -> tuple[State, str]:
     if not fitted.warnings:
-        return "fine", "What is compared stays where rows were seen."
+        text, report = "What is compared stays where rows were seen", fitted.report
+        gaps = report.thin or not report.family_positivity
+        return "fine", f"{text}, apart from what Coverage says." if gaps else f"{text}."
     worst = fitted.support.iloc[int(fitted.support["share outside"].to_numpy().argmax())]
     return "careful", (
         f"What is compared leads to values that few or no rows show: for {worst['node']} in "
@@ -123,10 +130,19 @@ def _untouched(report: Report) -> str:
     return "The answer above does not lean on it."
 
 
-def _fit(checks: ModelChecks) -> tuple[State, str]:
+def _fit(checks: ModelChecks, report: Report) -> tuple[State, str]:
     noise, ranks = checks.noise, checks.ranks
     fits = all(check.ok for check in noise) and (ranks is None or ranks.ok)
-    return "fine" if fits else "careful", f"{noise_sentence(noise)} {rank_sentence(ranks)}"
+    text = f"{noise_sentence(noise)} {rank_sentence(ranks)}"
+    if fits:
+        return "fine", text
+    odd = {check.node for check in noise if not check.ok}
+    if ranks is not None:
+        odd |= set(ranks.columns.loc[~ranks.columns["ok"], "column"])
+    touched = [name for name in report.needed if name in odd]
+    if report.effect is not None:
+        text += f" The answer leans on {listed(touched) if touched else 'none of these columns'}."
+    return "careful", text
 
 
 def noise_sentence(noise: Sequence[NoiseCheck]) -> str:

@@ -115,10 +115,14 @@ REFUSED = {
 
 @pytest.mark.parametrize(("cells", "words"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_is_no_column_of_a_model_is_refused_in_one_sentence(cells, words):
+    frame = pd.DataFrame({"x": cells})
     with pytest.raises(InputError, match=words) as caught:
-        kind_of(cells)
+        IncompleteTable.read(frame, ["x"])
     assert "'x'" in str(caught.value)
     assert "\n" not in str(caught.value)
+    beside = describe(frame.assign(y=np.arange(len(frame)) % 4 + 0.5))  # which goes on
+    assert beside["kind"].tolist() == ["unusable", "continuous"]
+    assert beside["why"].iloc[0] == str(caught.value)
 
 
 # Point masses
