@@ -44,6 +44,7 @@ from misscnf.display.progress import ProgressBar
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError, ModelFileError
 from misscnf.fitting.fit import fit_model
+from misscnf.fitting.replicates import Replicates
 from misscnf.fitting.select.forms import Form
 from misscnf.fitting.select.parents import arrange_blocks, whole_members
 from misscnf.fitting.settings import Settings, preset_settings
@@ -58,6 +59,7 @@ from misscnf.identification import (
 )
 from misscnf.identification.independences import Contradiction
 from misscnf.identification.settings import CheckSettings
+from misscnf.mechanisms import Shape
 from misscnf.model import StructuralModel, Structure
 from misscnf.model.saved_replicates import drop_replicates, load_replicates, save_replicates
 from misscnf.model.storage import fingerprint, load_model, refusing, save_model
@@ -385,11 +387,11 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         key = self._cache.unsaved
         if key is None:
             return None
-        models = [asked.model for asked in self._cache.replicates[key]]
-        about = {"fit": self._fingerprint(), "key": key}
-        size = save_replicates(folder, self.model_, models, about)
+        found, _ = self._cache.replicates[key]
+        about = {"fit": self._fingerprint(), "key": key, "doubt": found.doubt}
+        size = save_replicates(folder, self.model_, found.models, about, found.tensors())
         self._cache.unsaved = None
-        return len(models), size
+        return len(found), size
 
     def _fingerprint(self) -> str:
         """By which replicates know their fit: what was fitted, and how it was replicated."""
@@ -407,7 +409,11 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             self = cls._restored(model, about)
         saved = load_replicates(folder, self.model_, self._fingerprint())
         if saved is not None:
-            self._keep(saved[1]["key"], saved[0])
+            models, beside, said = saved
+            structure = Structure.of(self.graph_, self.schema_.domains, self.model_.keys)
+            line = structure.build(Shape(hidden=())).double()
+            given = (line, self.settings_.replicates, said["doubt"])
+            self._keep(said["key"], Replicates.restored(models, beside, *given))
         return self
 
     @classmethod

@@ -8,7 +8,8 @@ again: both use a few completions of each row by the fit (`completions`).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -17,15 +18,72 @@ from misscnf.data.rows import RowSource
 from misscnf.draws import derive_generator
 from misscnf.errors import solvable
 from misscnf.fitting.completions import Completions
-from misscnf.fitting.settings import Settings
+from misscnf.fitting.settings import Replication, Settings
 from misscnf.fitting.solve.generalised_linear import fit_linear
-from misscnf.fitting.solve.sandwich import one_step_replicates
+from misscnf.fitting.solve.sandwich import Information, measure_information, moved
+from misscnf.fitting.solve.weak_directions import measure_weak_directions
 from misscnf.fitting.threads import one_thread
 from misscnf.fitting.train.ensemble import EpochWatcher, train_ensemble
 from misscnf.mechanisms import Mechanism
 from misscnf.model import StructuralModel, Structure
 
-__all__ = ["bootstrap_weights", "replicate_fit"]
+__all__ = ["Replicates", "bootstrap_weights", "replicate_fit"]
+
+
+@dataclass(frozen=True, eq=False)
+class Replicates:
+    """Replicates of a fit, and what is known of the likelihood that they come from."""
+
+    models: list[StructuralModel]
+    """B of them, in double precision"""
+    settings: Replication = field(default_factory=Replication)
+    moves: Tensor | None = None
+    """(B, p) how far each is from the fit, where it is made of lines and curves"""
+    information: Information | None = None
+    """what the rows say of it there"""
+    doubt: str | None = None
+    """why they say nothing of the sampling error; None where they do"""
+    line: Replicates | None = None
+    """of the linear model, where the fit has networks: the scores of its rows are known"""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Returns what a file keeps of it beside the models."""
+        found = dict[str, Tensor]()
+        if self.moves is not None and self.information is not None:
+            found = {"moves": self.moves, **self.information.tensors()}
+        if self.line is not None:
+            states = [model.state_dict() for model in self.line]
+            models = {name: torch.stack([state[name] for state in states]) for name in states[0]}
+            found |= {f"line.model.{name}": part for name, part in models.items()}
+            found |= {f"line.{name}": part for name, part in self.line.tensors().items()}
+        return found
+
+    @staticmethod
+    def restored(
+        models: list[StructuralModel],
+        tensors: Mapping[str, Tensor],
+        line: StructuralModel,
+        settings: Replication,
+        doubt: str | None,
+    ) -> Replicates:
+        """Returns what was saved, given a linear model of the same graph."""
+        below = {name[5:]: part for name, part in tensors.items() if name.startswith("line.")}
+        states = {name[6:]: part for name, part in below.items() if name.startswith("model.")}
+        by_line = None
+        if states:
+            count = len(next(iter(states.values())))
+            lines = [line.with_state({at: s[b] for at, s in states.items()}) for b in range(count)]
+            by_line = Replicates.restored(lines, below, line, settings, doubt)
+        about = None
+        if "moves" in tensors:
+            about = Information.restored(tensors, settings)
+        return Replicates(models, settings, tensors.get("moves"), about, doubt, by_line)
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def __iter__(self) -> Iterator[StructuralModel]:
+        return iter(self.models)
 
 
 def bootstrap_weights(count: int, rows: int, seed: int) -> Tensor:
@@ -46,8 +104,8 @@ def replicate_fit(
     seed: int = 0,
     count: int | None = None,
     watch: EpochWatcher | None = None,
-) -> list[StructuralModel]:
-    """Returns models that differ from a fit by its sampling error, in double precision.
+) -> Replicates:
+    """Returns models that differ from a fit by its sampling error.
 
     Arguments:
         model: The fit.
@@ -61,13 +119,15 @@ def replicate_fit(
     replication = settings.replicates
     solved = _is_solved(model)
     count = count or (replication.solved if solved else replication.networks)
-    weights = bootstrap_weights(count, len(rows), seed)
+    lines = settings.linear_start and not solved
+    weights = bootstrap_weights(max(count, lines * replication.solved), len(rows), seed)
     if solved:
         return _one_step(model, rows, weights, settings, seed)
-    starts: list[StructuralModel | None] = [None] * count
-    if settings.linear_start:
-        line = fit_linear(structure, rows, settings).model
-        starts = list(_one_step(line, rows, weights, settings, seed))
+    starts, line = list[StructuralModel | None]([None] * count), None
+    if lines:
+        found_line = fit_linear(structure, rows, settings).model
+        line = _one_step(found_line, rows, weights, settings, seed)
+        starts, weights = list(line.models[:count]), weights[:count]
     models = []
     for replicate, start in enumerate(starts):
         found = _afresh(model, start)
@@ -82,7 +142,9 @@ def replicate_fit(
     training = replace(settings.training, steps_an_epoch=replication.steps_an_epoch)
     settings = replace(settings, training=training)
     train_ensemble(models, completions, split, weights.float(), settings, seed, watch)
-    return [found.double().eval().requires_grad_(requires_grad=False) for found in models]
+    models = [found.double().eval().requires_grad_(requires_grad=False) for found in models]
+    doubt = None if line is None else line.doubt
+    return Replicates(models, replication, doubt=doubt, line=line)
 
 
 def _is_solved(model: StructuralModel) -> bool:
@@ -108,9 +170,40 @@ def _afresh(model: StructuralModel, line: StructuralModel | None) -> StructuralM
 
 def _one_step(
     model: StructuralModel, rows: RowSource, weights: Tensor, settings: Settings, seed: int
-) -> list[StructuralModel]:
+) -> Replicates:
     """Returns the lines and curves of each set of weights, (B, N)."""
     generator, effort = derive_generator(seed, "particles of the line"), settings.integration
-    times = settings.replicates.completions_of_solved
+    replication = settings.replicates
+    times = replication.completions_of_solved
     completions = Completions.draw(model, rows, times, generator, effort.completions)
-    return one_step_replicates(model, completions, weights, seed, settings.replicates)
+    found = measure_information(model, completions, replication)
+    found = measure_weak_directions(found, model, rows, effort.linear)
+    moves = found.replicate_moves(weights, seed)
+    models = [moved(model, move) for move in moves]
+    return Replicates(models, replication, moves, found, _doubt(model, rows, found))
+
+
+def _doubt(model: StructuralModel, rows: RowSource, found: Information) -> str | None:
+    """Says why the curvature at a fit is no measure of what rows tell, if it is none."""
+    for block, nodes in enumerate(model.blocks):
+        law = model.block(block)
+        lowest, parameters = law.lower_bounds(), dict(law.named_parameters())
+        if all(bool((parameters[at] > low + 0.1).all()) for at, low in lowest.items()):
+            continue
+        families = [list(model.graph.families[node]) for node in nodes]
+        whole = sum(
+            int(batch.observed[:, family].all(1).sum())
+            for batch in rows.batches()
+            for family in families
+        )
+        if whole < found.settings.fewest_whole:
+            name = model.graph.nodes[nodes[0]]
+            return (
+                f"the fit leaves {name!r} no noise, and only {whole} rows show it with all of its "
+                f"causes: the rows do not tell the model's parts apart."
+            )
+    if not bool(torch.linalg.eigvalsh(found.matrix + found.prior.diag()).min() > 0):
+        return "the likelihood has no maximum at the fit: the rows leave a direction open."
+    if found.left > found.settings.most_left * len(found.matrix):
+        return "the fit is not at the maximum of the likelihood."
+    return None

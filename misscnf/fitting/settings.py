@@ -316,6 +316,29 @@ class Replication:
     nothing of."""
     least_information: float = 1e-3
     """Information a row on a parameter at an end of its range, below which it stays there."""
+    few_shares: float = 30.0
+    """Equal shares of the sampling variance of an answer; with fewer, rows that a line passes
+    through leave residuals too small to tell, and the information has its say."""
+    few_rows: int = 5
+    """An answer has a note where so many rows, or fewer, make up half of its sampling variance
+    ..."""
+    few_share: float = 0.02
+    """... and are no more than this share of all."""
+    most_left: float = 0.5
+    """Nats for each parameter that a Newton step could still gain: with more, the fit is not at
+    its maximum, and its curvature there says nothing."""
+    fewest_whole: int = 30
+    """Rows that show a family whole, without which noise that vanishes is no finding."""
+    kept_scores: int = 2**21
+    """Numbers of scores that a saved model keeps, 16 MB: those of the rows that weigh most."""
+    weak_share: float = 0.25
+    """Of what completed rows would say of a direction, what the rows say: below it completions
+    are too coarse, since they are off by some percent of the former."""
+    most_weak: int = 16
+    """Directions that are measured again, the weakest; each costs two passes over the rows."""
+    weak_step: float = 0.5
+    """How far they are followed on either side, in standard errors that completed rows would
+    leave."""
 
 
 @dataclass(frozen=True)

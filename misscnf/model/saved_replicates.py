@@ -1,6 +1,7 @@
 r"""Replicates of a fit on disk, beside the model that they belong to.
 
-    replicates.safetensors    every tensor that differs from the fit's, stacked: (B, …)
+    replicates.safetensors    every tensor that differs from the fit's, stacked: (B, …); and what
+                              else is known of them, as beside.name
 
 The header says which fit they replicate, from which table and how many were asked for, and holds
 the digest of the tensors. They can always be made again, so a file that is damaged or of another
@@ -34,12 +35,14 @@ def save_replicates(
     folder: str | os.PathLike[str],
     fit: StructuralModel,
     models: Sequence[StructuralModel],
-    about: Mapping[str, str],
+    about: Mapping[str, str | None],
+    beside: Mapping[str, Tensor],
 ) -> int:
     """Writes replicates into the folder of their model, and returns the bytes that they take."""
     states, own = [model.state_dict() for model in models], fit.state_dict()
     stacked = {name: torch.stack([state[name] for state in states]) for name in own}
     moved = {name: part for name, part in stacked.items() if (part != own[name]).any()}
+    moved |= {f"beside.{name}": part.contiguous() for name, part in beside.items()}
     # One entry, since a header with several has them in any order, and not always the same bytes.
     header = {"misscnf": json.dumps({**about, "digest": digest(save(moved))}, sort_keys=True)}
     data: bytes = save(moved, header)
@@ -49,8 +52,8 @@ def save_replicates(
 
 def load_replicates(
     folder: str | os.PathLike[str], fit: StructuralModel, fingerprint: str
-) -> tuple[list[StructuralModel], dict[str, Any]] | None:
-    """Reads the replicates of a fit with this fingerprint, and what is said of them."""
+) -> tuple[list[StructuralModel], dict[str, Tensor], dict[str, Any]] | None:
+    """Reads the replicates of a fit with this fingerprint, what is beside and said of them."""
     path = _file(folder)
     if not path.exists():
         return None
@@ -63,7 +66,9 @@ def load_replicates(
             stacked = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if digest(save(stacked)) != about["digest"]:
             raise ValueError("its numbers have been altered")
-        return _build(fit, stacked), about
+        names = [name for name in stacked if name.startswith("beside.")]
+        beside = {name.removeprefix("beside."): stacked.pop(name) for name in names}
+        return _build(fit, stacked), beside, about
     except Exception as error:  # whatever a damaged file leads to
         reason = " ".join(str(error).split())[:100]
         logger.warning("%s is left aside (%s); replicates are made anew.", str(path), reason)

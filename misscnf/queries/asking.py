@@ -30,7 +30,7 @@ from misscnf.data.table import IncompleteTable, Schema, Table
 from misscnf.display.progress import ProgressBar
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
-from misscnf.fitting.replicates import bootstrap_weights, replicate_fit
+from misscnf.fitting.replicates import Replicates, bootstrap_weights, replicate_fit
 from misscnf.fitting.settings import Settings
 from misscnf.graph import CausalGraph
 from misscnf.identification.independences import Contradiction, leaned_on
@@ -38,7 +38,7 @@ from misscnf.identification.unlikely import Unlikely
 from misscnf.identification.words import denied_sentence
 from misscnf.model import StructuralModel, Structure
 from misscnf.queries.arms import Question
-from misscnf.queries.effects import Effect, pointwise, with_intervals
+from misscnf.queries.effects import Answer, Effect, Replicated, pointwise, with_intervals
 from misscnf.queries.groups import Where
 from misscnf.queries.interventions import Do, beyond_seen
 from misscnf.queries.statistics import read_statistic
@@ -81,7 +81,7 @@ class Cache:
     """What a fitted model keeps from one question to the next; nothing that a fit learned."""
 
     fit: Asked
-    replicates: dict[str, list[Asked]] = field(default_factory=dict)
+    replicates: dict[str, tuple[Replicates, list[Asked]]] = field(default_factory=dict)
     """Replicates of the fit, by their number and the table they come from."""
     unsaved: str | None = None
     """Those of them that were made here last, and are not on disk yet."""
@@ -164,12 +164,15 @@ class EffectMixin:
         check_count("draws", draws, least=2)
         notes = self._warn_beyond(do, versus)
         asked = self._each(ask, interval, population, data, replicates, draws, seed)
-        effect, *replicated = (ask.effect(model, units, do, versus) for model, units in asked)
+        effect, *answers = (ask.effect(model, units, do, versus) for model, units in asked)
         denied = self._denied(outcome, {**(versus or {}), **do}, effect.population)
         effect = replace(
             effect, notes=notes + self._heavy(ask) + self._unlikely(ask) + denied + effect.notes
         )
-        return effect if interval is None else with_intervals(effect, replicated, interval)
+        source, _ = self._replicates(interval, data, replicates)
+        if interval is None or source is None:
+            return effect
+        return with_intervals(effect, _replicated(source, answers), interval)
 
     def curve(
         self,
@@ -223,15 +226,18 @@ class EffectMixin:
         numbers = all(isinstance(value, int | float | np.number) for value in values)
         self._warn_beyond({along: np.asarray(values)} if numbers else None, versus)
         asked = self._each(ask, interval, population, data, replicates, draws, seed)
-        answers, *found = (ask.curve(model, units, doses, versus) for model, units in asked)
-        lines = len(answers) // len(doses)
-        answers.insert(0, along, [value for value in values for _ in range(lines)])
-        if interval is None:
-            return answers
+        table, *answers = (ask.curve(model, units, doses, versus) for model, units in asked)
+        lines = len(table) // len(doses)
+        table.insert(0, along, [value for value in values for _ in range(lines)])
+        source, _ = self._replicates(interval, data, replicates)
+        if interval is None or source is None:
+            return table
+        if source.doubt is not None:
+            logger.warning("no interval can be given: %s", source.doubt)
         for name, prefix in (("mean", "mean_"), ("estimate", "")):
-            ends = pointwise(answers, found, name, interval)
-            answers[f"{prefix}lower"], answers[f"{prefix}upper"] = ends
-        return answers
+            ends = pointwise(table, _replicated(source, answers), name, interval)
+            table[f"{prefix}lower"], table[f"{prefix}upper"] = ends
+        return table
 
     def _each(
         self,
@@ -252,15 +258,17 @@ class EffectMixin:
         if population == "rows":
             rows = self._rows(data, draws, seed)
             yield self.model_, rows.units(self.model_, ask.moved)
-            others = self._replicates(interval, data, replicates)
-            weights = bootstrap_weights(len(others), rows.completed.shape[1], self.seed)
+            source, others = self._replicates(interval, data, replicates)
+            size = rows.completed.shape[1]
+            parts = () if source is None else (source, source.line or ())
+            weights = [w for part in parts for w in bootstrap_weights(len(part), size, self.seed)]
             rows = rows.first(few.row_completions)
             for asked, weight in zip(others, weights, strict=True):
                 yield asked.model, rows.units(asked.model, ask.moved, weight)
             return
         noise = self._noise(draws, seed, "effect")
         yield self.model_, Units(noise, self._cache.fit.natural(noise, seed))
-        for asked in self._replicates(interval, data, replicates):
+        for asked in self._replicates(interval, data, replicates)[1]:
             own = noise[: few.units]
             yield asked.model, Units(own, asked.natural(own, seed))
 
@@ -282,10 +290,13 @@ class EffectMixin:
 
     def _replicates(
         self, interval: float | None, data: Table | None, count: int | None
-    ) -> list[Asked]:
-        """Returns replicates of the fit, made once for each table and number."""
+    ) -> tuple[Replicates | None, list[Asked]]:
+        """Returns replicates of the fit, made once for each table and number; none unasked.
+
+        Those of its line, where it has networks, follow among the models that are asked.
+        """
         if interval is None:
-            return []
+            return None, []
         kept = self._cache.replicates
         if data is None and self._table is None and f"{count} {self._digest}" in kept:
             return kept[f"{count} {self._digest}"]  # as they were saved with the model
@@ -300,7 +311,7 @@ class EffectMixin:
                     "of a fit to this one."
                 )
             with ProgressBar("replicates", show=self.progress) as watch:
-                models = replicate_fit(
+                found = replicate_fit(
                     copy.deepcopy(self.model_),  # whose parameters are exchanged on the way
                     Structure.of(self.graph_, self.schema_.domains, self.model_.keys),
                     MemoryRows(table.values, table.observed),
@@ -309,7 +320,7 @@ class EffectMixin:
                     count=count,
                     watch=watch,
                 )
-            self._keep(key, models)
+            self._keep(key, found)
             self._cache.unsaved = key
         return kept[key]
 
@@ -318,10 +329,11 @@ class EffectMixin:
         """Whether an interval asks for no table, since it is there or was replicated."""
         return self._table is not None or f"None {self._digest}" in self._cache.replicates
 
-    def _keep(self, key: str, models: Sequence[StructuralModel]) -> None:
+    def _keep(self, key: str, found: Replicates) -> None:
         """Keeps replicates for further questions."""
+        models = [*found, *(found.line or ())]
         most = KEPT_OF_REPLICATES // len(models)
-        self._cache.replicates[key] = [Asked(model, most) for model in models]
+        self._cache.replicates[key] = found, [Asked(model, most) for model in models]
 
     def _refuse_level(self, interval: float | None, count: int | None) -> None:
         """Refuses an interval that cannot be, before anything is worked out."""
@@ -432,6 +444,11 @@ class EffectMixin:
     def _noise(self, rows: int, seed: int, purpose: str) -> Tensor:
         shape, generator = (rows, self.model_.noise_width), derive_generator(seed, purpose)
         return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
+def _replicated(source: Replicates, answers: list[Answer]) -> Replicated[Answer]:
+    """Tells the answers of replicates from those of the line's."""
+    return Replicated(source, answers[: len(source)], answers[len(source) :])
 
 
 def check_count(name: str, value: object, least: int = 1) -> None:

@@ -12,32 +12,36 @@ average. Monte-Carlo errors of ratios are by the delta method, √(∇ᵀ Σ ∇
 of the two arms.
 
 The sampling error of the fit comes from replicates of it (`fitting.replicates`): with s their
-spread and B their number, the interval is estimate ± t_{B−1} s, for ratios on the scale of their
-logarithm.
+spread the interval is estimate ± t s, for ratios on the scale of their logarithm. `influence` says
+with how many degrees of freedom s is known.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 
 from misscnf.data.cells import Label
 from misscnf.data.codecs import Column, Levels
 from misscnf.display.notebook import card
 from misscnf.errors import InputError
+from misscnf.fitting.replicates import Replicates
+from misscnf.queries.influence import Spread
 from misscnf.queries.interventions import written
 from misscnf.queries.statistics import Statistic
 from misscnf.queries.units import Units
 
-__all__ = ["Effect", "Interval", "contrast", "pointwise", "spread_interval", "with_intervals"]
+__all__ = ["Effect", "Interval", "Replicated", "contrast", "pointwise", "with_intervals"]
 __all__ += ["written"]
 
+Answer = TypeVar("Answer")
 Arms = tuple[np.ndarray, np.ndarray]
 Interval = tuple[float, float]
 """Its lower and its upper end."""
@@ -88,6 +92,8 @@ class Effect:
     """For the sampling error of the fit."""
     notes: tuple[str, ...] = ()
     """What to know before believing it, such as a value outside of what was seen."""
+    doubts: tuple[str, ...] = ()
+    """Why there is no interval, or why it is wide: the rows say little of this answer."""
     population: str = "model"
     """Who was averaged over: units that the model draws, or the "rows" of the table."""
     probabilities: pd.DataFrame | None = field(default=None, compare=False)
@@ -118,7 +124,7 @@ class Effect:
         return "\n".join([text, *self._notes()])
 
     def _notes(self) -> list[str]:
-        return [f"  But {note}" for note in self.notes]
+        return [f"  But {note}" for note in self.notes + self.doubts]
 
     def _shown(self, number: float, interval: Interval | None) -> str:
         if interval is None or self.level is None:
@@ -144,7 +150,7 @@ class Effect:
         levels = self.probabilities
         tables = {} if levels is None else {"probability of each level": levels}
         told = {name: value for name, value in told.items() if value is not None}
-        return card(self.title, told, tables, self.notes)
+        return card(self.title, told, tables, self.notes + self.doubts)
 
 
 def contrast(
@@ -201,40 +207,72 @@ def contrast(
     return Effect(**common, **nothing, measure="probabilities")
 
 
-def with_intervals(effect: Effect, replicated: Sequence[Effect], level: float) -> Effect:
-    """Returns an effect with intervals for the sampling error, from those by replicates."""
-    found: dict[str, Any] = {"level": level, "replicates": len(replicated)}
+@dataclass(frozen=True)
+class Replicated(Generic[Answer]):
+    """What replicates of a fit answer, and those of its line where it has networks."""
+
+    source: Replicates
+    answers: Sequence[Answer]
+    by_line: Sequence[Answer] = ()
+
+    def spread(self, number: Callable[[Answer], float]) -> Spread:
+        """Returns the spread of a number of each answer."""
+        by_line = [number(answer) for answer in self.by_line]
+        return Spread.of([number(a) for a in self.answers], self.source, by_line or None)
+
+
+def with_intervals(effect: Effect, replicated: Replicated[Effect], level: float) -> Effect:
+    """Returns an effect with intervals for the sampling error, from those by replicates.
+
+    Where replicates do not tell it, there is none, and a doubt says why.
+    """
+    source, answers = replicated.source, replicated.answers
+    found: dict[str, Any] = {"level": level, "replicates": len(answers)}
+    if source.doubt is not None:
+        doubt = f"no interval can be given: {source.doubt}"
+        return replace(effect, **found, doubts=(*effect.doubts, doubt))
     if effect.estimate is not None:
-        spread = [answer.estimate for answer in replicated]
-        found["interval"] = spread_interval(effect.estimate, spread, level)
+        spread = replicated.spread(attrgetter("estimate"))
+        half = spread.half_width(level)
+        found["interval"] = effect.estimate - half, effect.estimate + half
+        found["doubts"] = effect.doubts + spread.doubts(source.settings)
     for name in ("risk_ratio", "odds_ratio"):
-        ratio, ratios = getattr(effect, name), [getattr(answer, name) for answer in replicated]
-        if ratio and all(ratios):  # neither missing nor zero: it has a logarithm
-            ends = spread_interval(math.log(ratio), [math.log(r) for r in ratios], level)
-            found[f"{name}_interval"] = (math.exp(ends[0]), math.exp(ends[1]))
+        ratio = getattr(effect, name)
+        if ratio and all(getattr(answer, name) for answer in (*answers, *replicated.by_line)):
+            half = replicated.spread(partial(_log, name)).half_width(level)
+            found[f"{name}_interval"] = ratio * math.exp(-half), ratio * math.exp(half)
     if effect.probabilities is not None:
-        tables = [one.probabilities for one in replicated if one.probabilities is not None]
+        tables = Replicated(
+            source,
+            *(
+                [one.probabilities for one in some if one.probabilities is not None]
+                for some in (answers, replicated.by_line)
+            ),
+        )
         lower, upper = pointwise(effect.probabilities, tables, "difference", level)
         found["probabilities"] = effect.probabilities.assign(lower=lower, upper=upper)
     return replace(effect, **found)
 
 
 def pointwise(
-    table: pd.DataFrame, replicated: Sequence[pd.DataFrame], name: str, level: float
-) -> list[tuple[float, ...]]:
+    table: pd.DataFrame, replicated: Replicated[pd.DataFrame], name: str, level: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Returns the lower and the upper ends for a column of a table, a line at a time."""
-    spread = np.stack([one[name] for one in replicated])
-    ends = [spread_interval(own, spread[:, i], level) for i, own in enumerate(table[name])]
-    return list(zip(*ends, strict=True))
+    own = table[name].to_numpy(dtype=np.float64)
+    if replicated.source.doubt is not None:
+        return np.full_like(own, np.nan), np.full_like(own, np.nan)
+    spreads = [replicated.spread(partial(_entry, name, i)) for i in range(len(own))]
+    half = np.array([spread.half_width(level) for spread in spreads])
+    return own - half, own + half
 
 
-def spread_interval(
-    estimate: float, replicated: Sequence[Any] | np.ndarray, level: float
-) -> Interval:
-    """Returns estimate ± t_{B−1} s with s the spread of B replicates."""
-    width = float(student.ppf(0.5 + level / 2.0, len(replicated) - 1))
-    half = float(np.std(replicated, ddof=1)) * width
-    return estimate - half, estimate + half
+def _log(name: str, answer: Effect) -> float:
+    """Returns the logarithm of a ratio."""
+    return math.log(getattr(answer, name))
+
+
+def _entry(name: str, line: int, table: pd.DataFrame) -> float:
+    return float(table[name].iloc[line])
 
 
 def _code(column: Levels, event: object) -> int:

@@ -217,10 +217,10 @@ class QueryMixin(EffectMixin):
         touched = self.graph_.descendants(policies)
         if interval is None:
             return self._frame(table, values, flat=draws is None, replaced=touched, exact=policies)
-        others = [
-            sweep(asked.model, b).mean(0)
-            for b, asked in enumerate(self._replicates(interval, data, replicates))
-        ]
+        found, _ = self._replicates(interval, data, replicates)
+        if found is not None and found.doubt is not None:
+            raise InputError(f"no interval can be given: {found.doubt}")
+        others = [sweep(model, b).mean(0) for b, model in enumerate(found or ())]
         discrete = torch.tensor([domain.states is not None for domain in self.schema_.domains])
         middle = torch.where(discrete, values.mode(0).values, values.mean(0))
         shown = self._frame(table, middle[None], flat=True, replaced=touched, exact=policies)
@@ -260,8 +260,8 @@ class QueryMixin(EffectMixin):
         the way; standard errors are there once an interval has replicated the fit.
         """
         self._graph()
-        kept = next(iter(self._cache.replicates.values()), [])
-        units = [self._in_units(asked.model) for asked in kept]
+        kept = [found for found, _ in self._cache.replicates.values() if found.doubt is None]
+        units = [self._in_units(model) for found in kept[:1] for model in found]
         table = coefficients(self.structural_model(), units, self.schema_.columns)
         kinds = {column.name: column.shown_kind for column in self.schema_.columns}
         forms = {name: str(form) for name, form in self.forms_.items()}
@@ -277,8 +277,8 @@ class QueryMixin(EffectMixin):
         Standard errors and intervals are there once an interval has replicated the fit.
         """
         self._graph()
-        kept = next(iter(self._cache.replicates.values()), [])
-        others = [asked.model for asked in kept]
+        kept = [found for found, _ in self._cache.replicates.values() if found.doubt is None]
+        others = [model for found in kept[:1] for model in found]
         return loss_slopes(self.model_, others, self.schema_.columns)
 
     def impute(
@@ -306,8 +306,9 @@ class QueryMixin(EffectMixin):
         table = self._read(df)
         check_count("draws", draws)
         if proper:
-            others = self._replicates(0.5, data, None)
-            models = [others[draw % len(others)].model for draw in range(draws)]
+            found, _ = self._replicates(0.5, data, None)
+            others = [] if found is None else found.models
+            models = [others[draw % len(others)] for draw in range(draws)]
             parts = [self._draw(table, 1, {}, seed, model, i) for i, model in enumerate(models)]
         else:
             parts = [self._draw(table, draws, {}, seed)]

@@ -55,6 +55,8 @@ def verdicts(
         said = [note for note in answer.notes if note != denied]
         notes = [note[0].upper() + note[1:] for note in said]
         lines += [Verdict("Range", "positivity", "careful", note) for note in notes]
+        doubts = [doubt[0].upper() + doubt[1:] for doubt in answer.doubts]
+        lines += [Verdict("Information", "fit", "careful", doubt) for doubt in doubts]
         lines.append(Verdict("Extrapolation", "positivity", *_extrapolation(fitted)))
     sharp: State = "fine" if checks.integrals.ok else "careful"
     lines += [

@@ -176,6 +176,8 @@ class Answer:
     @property
     def caution(self) -> str:
         """What the interval does or does not say."""
+        if self.effect.interval is None and self.effect.doubts:
+            return " ".join(doubt[0].upper() + doubt[1:] for doubt in self.effect.doubts)
         if self.effect.interval is None:
             return (
                 "No interval was computed, so nothing is said here about how far chance in the "

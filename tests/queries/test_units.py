@@ -8,7 +8,7 @@ import torch
 from misscnf import MissCNF
 from misscnf.errors import InputError
 from misscnf.fitting.replicates import bootstrap_weights
-from misscnf.queries.effects import spread_interval
+from misscnf.queries.influence import Spread
 from misscnf.queries.units import Units
 
 
@@ -38,7 +38,8 @@ def test_who_the_rows_are_is_inside_the_interval(model):
     df = table()
     weights = bootstrap_weights(100, len(df), 0).numpy()
     oracle = [mean_at_zero(df, one) for one in weights]
-    low, high = spread_interval(mean_at_zero(df, np.ones(len(df))), oracle, 0.95)
+    middle, half = mean_at_zero(df, np.ones(len(df))), Spread.of(oracle).half_width(0.95)
+    low, high = middle - half, middle + half
     curve = model.curve("y", "t", [0.0], interval=0.95)
     # Replicates take one Newton step where least squares goes to the end: 3 % of the width.
     assert curve["mean_lower"][0] == pytest.approx(low, abs=0.03 * (high - low))

@@ -23,7 +23,7 @@ start: the block is then fitted to rows that the joint normal law of the graph h
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -35,13 +35,13 @@ from misscnf.data.rows import MemoryRows, RowSource, SelectedRows
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.settings import Settings, Solving
+from misscnf.fitting.solve.fisher import row_log_likelihood
 from misscnf.fitting.solve.linear import LinearFit, fit_linear_gaussian
 from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
 from misscnf.fitting.solve.quasi_newton import maximise
 from misscnf.fitting.solve.sandwich import measure_information
 from misscnf.inference.elimination import Plan
-from misscnf.inference.integrals import Effort, Integral, integrate
-from misscnf.inference.likelihood import free_log_prob, observed_log_prob
+from misscnf.inference.likelihood import observed_log_prob
 from misscnf.mechanisms import Mechanism, Shape
 from misscnf.model import StructuralModel, Structure
 
@@ -85,7 +85,7 @@ def fit_linear(
     plan, effort = Plan.of(structure.graph, rows), settings.integration.linear
     found = maximise(
         model.parameters(),
-        lambda: _log_likelihood(model, rows, plan, effort),
+        lambda: float(row_log_likelihood(model, rows, plan, effort).mean()),
         lowest=_lowest(model.block(block) for block in range(len(model.blocks))),
         whitening=_whitening(model, rows, settings),
     )
@@ -227,39 +227,6 @@ def _lowest(mechanisms: Iterable[Mechanism]) -> list[float]:
         for name, parameter in mechanism.named_parameters()
         for _ in range(parameter.numel())
     ]
-
-
-def _log_likelihood(model: StructuralModel, rows: RowSource, plan: Plan, effort: Effort) -> float:
-    """Returns the mean log-density of what the rows show, and adds its gradient to the parameters.
-
-    Every call uses the same random numbers, so that the function is one and the same.
-    """
-    total, first = 0.0, 0
-    generator = derive_generator(0, "line")
-    for batch in rows.batches(effort.rows_at_once):
-        x = batch.values
-        part = plan.select(torch.arange(first, first + len(x)))
-        first += len(x)
-        free = free_log_prob(model, x, part).sum()
-        total += _push(free, free, len(rows))
-        integrals = integrate(model, x, part.components(), effort, generator)
-        while (integral := _next(integrals)) is not None:
-            weight = x.new_ones(len(integral.components))
-            expected = integral.expected_log_factors(model, x, weight)
-            total += _push(integral.log_integral().sum(), expected, len(rows))
-    return total / len(rows)
-
-
-def _next(integrals: Iterator[Integral]) -> Integral | None:
-    with torch.no_grad():
-        return next(integrals, None)
-
-
-def _push(log_prob: Tensor, surrogate: Tensor, rows: int) -> float:
-    """Back-propagates a part at once, so that memory holds its graph alone; returns its value."""
-    if surrogate.requires_grad:  # not where all of these rows are empty
-        (surrogate / rows).backward()
-    return float(log_prob.detach())
 
 
 def _some(rows: RowSource, most: int) -> RowSource:

@@ -22,6 +22,7 @@ say little of spreads as the prior leaves it:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -48,17 +49,49 @@ class Information:
     """(N, p)"""
     matrix: Tensor
     """(p, p)"""
+    complete: Tensor
+    """(p, p) what the rows would say, were they complete as the fit completes them"""
     prior_precision: Tensor
     """(p,) T, the precision of the prior of a curve's weights; zero for others"""
     at_end: Tensor
     """(p,) whether a parameter rests at an end of its range, where rows say nothing of it"""
     settings: Replication
 
+    def tensors(self) -> dict[str, Tensor]:
+        """Returns what a file keeps of it: of many rows, those of the largest scores."""
+        most = max(1, self.settings.kept_scores // self.scores.shape[1])
+        size = torch.linalg.solve(self.complete + self.prior.diag(), self.scores.T).T
+        order = (size * self.scores).sum(1).abs().argsort(descending=True, stable=True)[:most]
+        kept = self.scores[order.sort().values]
+        names = "matrix", "complete", "prior_precision", "at_end"
+        return {"scores": kept, **{name: getattr(self, name) for name in names}}
+
+    @staticmethod
+    def restored(tensors: Mapping[str, Tensor], settings: Replication) -> Information:
+        """Returns what `tensors` wrote."""
+        names = "scores", "matrix", "complete", "prior_precision", "at_end"
+        return Information(**{name: tensors[name] for name in names}, settings=settings)
+
+    @property
+    def prior(self) -> Tensor:
+        """(p,) the precision of all priors: of curves, and of what the table says nothing of."""
+        return self.prior_precision + self.settings.prior_spread**-2
+
     def newton_moves(self, gradients: Tensor) -> Tensor:
         """Returns how far a Newton step goes, for each of B gradients of the table, (B, p)."""
-        prior = self.prior_precision + self.settings.prior_spread**-2
-        moves: Tensor = torch.linalg.solve(self.matrix + prior.diag(), gradients.T).T
+        moves: Tensor = torch.linalg.solve(self.matrix + self.prior.diag(), gradients.T).T
         return torch.where(self.at_end, 0.0, moves)
+
+    @property
+    def left(self) -> float:
+        """What a Newton step by the rows could still gain, in nats; the pull of priors aside."""
+        gradient = torch.where(self.prior_precision > 0, 0.0, self.scores.sum(0))
+        return 0.5 * float(gradient @ self.newton_moves(gradient[None])[0])
+
+    def replicate_moves(self, weights: Tensor, seed: int) -> Tensor:
+        """Returns how far each replicate is from the fit, for weights (B, N), (B, p)."""
+        gradients = (weights - 1.0) @ self.scores + self.draw_pulls(len(weights), seed)
+        return self.newton_moves(gradients)
 
     def draw_pulls(self, count: int, seed: int) -> Tensor:
         """Draws T c of so many replicates, (count, p)."""
@@ -125,17 +158,19 @@ def measure_information(
     for block in range(len(model.blocks)):
         blocks.append(_Block(model.block(block), size))
         size = blocks[-1].place.stop
-    matrix, scores = torch.zeros(size, size, dtype=torch.float64), []
-    by_node = [blocks[block] for block in model.block_of]
+    matrix, complete = torch.zeros(2, size, size, dtype=torch.float64)
+    by_node, scores = [blocks[block] for block in model.block_of], []
     for rows in torch.arange(len(completions)).split(2048):
-        score, part = _information_of(by_node, completions, rows, size)
+        score, part, whole = _information_of(by_node, completions, rows, size)
         scores.append(score)
         matrix += part
-    matrix = (matrix + matrix.T) / 2
+        complete += whole
+    matrix, complete = (matrix + matrix.T) / 2, (complete + complete.T) / 2
     few = matrix.diagonal() < settings.least_information * len(completions)
     return Information(
         torch.cat(scores),
         matrix,
+        complete,
         torch.cat([block.prior_precision for block in blocks]),
         torch.cat([block.has_end for block in blocks]) & few,
         settings,
@@ -144,8 +179,8 @@ def measure_information(
 
 def _information_of(
     by_node: list[_Block], completions: Completions, rows: Tensor, size: int
-) -> tuple[Tensor, Tensor]:
-    """Returns scores (n, p) and the information (p, p) of some rows."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns scores (n, p) of some rows, their information (p, p), and that of complete ones."""
     families = completions.families(rows)
     scores = _ComponentScores(by_node, families, completions.count)
     score = torch.zeros(len(rows), size, dtype=torch.float64)
@@ -163,7 +198,7 @@ def _information_of(
         weight = times.to(found) / completions.count
         weight[: len(family.free)] = 1.0
         matrix[block.place, block.place] += block.curvature(family.own, family.parents, weight)
-    return score, scores.take_covariances(matrix)
+    return score, scores.take_covariances(matrix.clone()), matrix
 
 
 class _ComponentScores:
@@ -234,8 +269,7 @@ def one_step_replicates(
         settings: Numbers of the Newton steps.
     """
     found = measure_information(model, completions, settings)
-    gradients = (weights - 1.0) @ found.scores + found.draw_pulls(len(weights), seed)
-    return [moved(model, move) for move in found.newton_moves(gradients)]
+    return [moved(model, move) for move in found.replicate_moves(weights, seed)]
 
 
 def moved(model: StructuralModel, move: Tensor) -> StructuralModel:

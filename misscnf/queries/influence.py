@@ -1,0 +1,126 @@
+r"""How much each row weighs in an answer, and on how many rows it rests.
+
+With s_i the score of row i, A the information of the table and g = ∂answer/∂θ,
+
+    ψ_i = gᵀ A⁻¹ s_i
+
+is by how much the answer would move, were row i counted once more; left out, it moves by −ψ_i.
+The sampling variance is Σ ψ_i² (the sandwich). As an estimate of it, that sum is only as good as
+rows are many behind it: with
+
+    m = (Σ ψ_i²)² / Σ ψ_i⁴
+
+equal shares, the quantile is that of a t with m − 1 degrees of freedom (Satterthwaite 1946). Where
+m is small, residuals of rows that a line passes through are small too, and say less than the
+information does: the variance is then at least gᵀ A⁻¹ g.
+
+Replicates moved θ, and answered: g is the slope of their answers in their moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.stats import t as student
+
+from misscnf.fitting.replicates import Replicates
+from misscnf.fitting.settings import Replication
+
+__all__ = ["Influence", "Spread", "influence_on"]
+
+
+@dataclass(frozen=True)
+class Influence:
+    """What the rows and the prior of curves have to do with the sampling error of an answer."""
+
+    rows: np.ndarray
+    """(N,) ψ"""
+    of_prior: float
+    """the variance that the priors of curves add"""
+    by_information: float
+    """gᵀ A⁻¹ g"""
+
+    @property
+    def leading(self) -> int:
+        """How many rows make up half of Σ ψ², those that weigh most."""
+        squares = np.sort(self.rows**2)[::-1].cumsum()
+        return int(np.searchsorted(squares, 0.5 * squares[-1])) + 1
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The standard error of an answer, and the degrees of freedom that it is known with."""
+
+    error: float
+    degrees: float
+    influence: Influence | None = None
+
+    @staticmethod
+    def of(
+        answers: Sequence[Any] | np.ndarray,
+        replicates: Replicates | None = None,
+        by_line: Sequence[Any] | np.ndarray | None = None,
+    ) -> Spread:
+        """Returns the spread of what B replicates answer, each a number.
+
+        Of a fit with networks, the line tells on how many rows the answer rests, by what its
+        replicates answer.
+        """
+        found = np.asarray(answers, dtype=np.float64)
+        variance, degrees = float(np.var(found, ddof=1)), len(found) - 1.0
+        if replicates is not None and replicates.line is not None and by_line is not None:
+            line = Spread.of(by_line, replicates.line)
+            if line.degrees < replicates.settings.few_shares:
+                variance = max(variance, line.error**2)
+                degrees = min(degrees, line.degrees)
+            return Spread(variance**0.5, degrees, line.influence)
+        influence = None if replicates is None else influence_on(found, replicates)
+        if influence is None or replicates is None or not variance > 0:
+            return Spread(variance**0.5, degrees)
+        squares = influence.rows**2
+        equal = variance**2 / max(float((squares**2).sum()), 1e-300)
+        if equal < replicates.settings.few_shares:
+            sandwich = float(squares.sum()) + influence.of_prior
+            variance += max(0.0, influence.by_information - sandwich)
+        degrees = 1.0 / (1.0 / max(equal - 1.0, 1.0) + 1.0 / degrees)
+        return Spread(variance**0.5, degrees, influence)
+
+    def doubts(self, settings: Replication) -> tuple[str, ...]:
+        """Returns what to know where few rows carry the answer."""
+        if self.influence is None:
+            return ()
+        leading, count = self.influence.leading, len(self.influence.rows)
+        if leading > min(settings.few_rows, settings.few_share * count):
+            return ()
+        them = "one" if leading == 1 else leading
+        return (
+            f"the answer hangs on a handful of rows: half of its sampling variance comes from "
+            f"{them} of {count}.",
+        )
+
+    def half_width(self, level: float) -> float:
+        """Returns half of the interval, in the scale of the answers."""
+        return self.error * float(student.ppf(0.5 + level / 2.0, self.degrees))
+
+
+def influence_on(answers: np.ndarray, replicates: Replicates) -> Influence | None:
+    """Returns the influence of rows on an answer, from what B replicates answer, (B,).
+
+    None where the fit has networks, whose scores are not known, or an answer is not a number.
+    """
+    about, moves = replicates.information, replicates.moves
+    if about is None or moves is None or not np.isfinite(answers).all():
+        return None
+    size = moves.std(0).clamp(min=1e-300)
+    steps = ((moves - moves.mean(0)) / size).numpy()
+    slopes, *_ = np.linalg.lstsq(steps, answers - answers.mean(), rcond=1e-6)
+    gradient = torch.from_numpy(slopes).to(size) / size
+    gradient = torch.where(moves.std(0) > 0, gradient, 0.0)
+    direction = about.newton_moves(gradient[None])[0]
+    rows = about.scores @ direction
+    of_prior = float((about.prior_precision * direction.square()).sum())
+    return Influence(rows.numpy(), of_prior, float(gradient @ direction))
