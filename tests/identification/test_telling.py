@@ -83,6 +83,12 @@ def page(monotone, tmp_path_factory):
     return model, table, html, said[told:]
 
 
+def test_loss_that_goes_with_a_column_outside_the_graph_makes_mar_doubtful(monotone):
+    told = str(check(monotone, "A -> C"))
+    assert "columns outside the graph, which a fit does not see: B." in told
+    assert "outside the graph" not in str(check(monotone, GRAPH))
+
+
 def test_the_page_agrees_with_the_command(page, monotone):
     *_, html, _ = page
     report = check(monotone, GRAPH, effect=("B", "C"))
