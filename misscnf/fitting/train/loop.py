@@ -30,6 +30,8 @@ from misscnf.fitting.train.objective import Objective, StepReport
 __all__ = ["EpochRecord", "Judge", "Trainer", "Watcher"]
 
 
+SECONDS_BETWEEN_CHECKPOINTS = 1.0
+
 Judge = Callable[[Mapping[str, Tensor]], Tensor]
 """Takes parameters, and returns how good they are, (), or (B,) for each replicate."""
 
@@ -127,7 +129,7 @@ class Trainer:
             record = self._run_epoch()
             if watch is not None:
                 watch(record, self.objective.epochs)
-            if time.monotonic() - saved > 1.0 or self._finished():
+            if time.monotonic() - saved > SECONDS_BETWEEN_CHECKPOINTS or self._finished():
                 self._save()
                 saved = time.monotonic()
         kept = self._keep()
