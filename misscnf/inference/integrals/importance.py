@@ -129,7 +129,7 @@ class _Sampler:
         most = min(self.modes.shape[1], found.centre.shape[1])
         centre = found.centre[:, :most]
         none = (found.log_share[:, :most] == -torch.inf) | ~centre.isfinite().all(-1)
-        centre = centre.masked_fill(none[..., None], torch.nan)
+        centre = torch.where(none[..., None], torch.nan, centre)
         at = kept[c.cell_component]
         row, node = c.cell_row[at], c.cell_node[at]
         self.modes[row, :, node] = torch.nan
