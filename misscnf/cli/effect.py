@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from misscnf.cli.arguments import Arm
+    from misscnf.estimators.misscnf import MissCNF
+    from misscnf.queries.effects import Effect
 
 __all__ = ["effect"]
 
@@ -28,9 +30,9 @@ def effect(
     *,
     on: Annotated[str, option("--on", "The outcome.", "NAME")],
     do: Annotated[
-        list[str],
+        list[str] | None,
         option("--do", "First arm: t=1, 't=age > 60', or a grid dose=0:10:0.5.", "NAME=VALUE"),
-    ],
+    ] = None,
     versus: Annotated[
         list[str] | None,
         option("--versus", "Second arm; without it, no intervention.", "NAME=VALUE"),
@@ -49,6 +51,14 @@ def effect(
     where: Annotated[
         str | None, option("--where", "Only within a group, such as 'age > 60'.", "CONDITION")
     ] = None,
+    by: Annotated[
+        str | None,
+        option("--by", "In each group of a column, and how they differ.", "NAME"),
+    ] = None,
+    beside: Annotated[
+        bool,
+        typer.Option("--beside", help="Also plain estimates, and the E-value."),
+    ] = False,
     treated: Annotated[
         bool,
         typer.Option("--treated", help="Only those who take by themselves what --do says."),
@@ -58,7 +68,7 @@ def effect(
     ] = None,
     statistic: Annotated[
         str,
-        option("--statistic", "What is compared: mean, median, trimmed or 0.9.", "NAME"),
+        option("--statistic", "Mean, median, trimmed or 0.9.", "NAME"),
     ] = "mean",
     draws: Annotated[int | None, option("--draws", "Units that are averaged.", "N", min=2)] = None,
     seed: Seed = 0,
@@ -76,7 +86,8 @@ def effect(
     how = inputs.reading(na, sep, decimal, dates)
     fitted = inputs.open_model(model, quiet=quiet)
     inputs.check_nodes([on], fitted.graph_, "--on")
-    arm, name, grid = arguments.read_values(do, "--do", fitted)
+    inputs.check_nodes([by] if by else [], fitted.graph_, "--by")
+    arm, name, grid = arguments.read_values(do or [], "--do", fitted)
     against = arguments.read_arm(versus, "--versus", fitted)
     arguments.check_where(where, fitted)
     if interval is not None and data is None and not fitted._replicated:
@@ -88,8 +99,11 @@ def effect(
         raise InputError(
             "an average over the rows needs --data, their table; or ask for --population model."
         )
-    if treated and name is not None:
-        raise InputError(f"--treated is for one value of {name}, not for a grid.")
+    for asked, flag in ((treated, "--treated"), (by, "--by"), (beside, "--beside")):
+        if asked and name is not None:
+            raise InputError(f"{flag} is for one value of {name}, not for a grid.")
+    if beside and data is None:
+        raise InputError("--beside needs --data, the table that the estimates are made from.")
     given: dict[str, Any] = {
         "versus": against or None,
         "where": where,
@@ -105,9 +119,9 @@ def effect(
     blamed = next((f"--{key}" for key in ("where", "event") if given[key] is not None), "--do")
     with inputs.naming(blamed):
         if name is None:
-            answer = fitted.effect(on, arm, treated=treated, **given)
-            lower, upper = answer.interval or (None, None)
-            shown = {**vars(answer), "lower": lower, "upper": upper} if json else str(answer)
+            answer = fitted.effect(on, arm, treated=treated, by=by, **given)
+            extra = _extra(fitted, answer, given["data"], beside=beside)
+            shown = _plain(answer, extra) if json else _told(answer, extra)
         else:
             curve = fitted.curve(on, name, grid, do=arm, **given)
             lines = {"outcome": on, "along": name, "curve": curve.to_dict(orient="records")}
@@ -117,6 +131,43 @@ def effect(
         outputs.print_json(shown)
     else:
         typer.echo(shown)
+
+
+def _extra(
+    fitted: MissCNF, answer: Effect, table: pd.DataFrame | None, *, beside: bool
+) -> dict[str, Any]:
+    """Returns what was asked for beside the answer."""
+    if not beside:
+        return {}
+    return {"e_values": answer.e_values(), "beside": fitted.plain_estimates(answer, table)}
+
+
+def _plain(answer: Effect, extra: dict[str, Any]) -> dict[str, Any]:
+    """Returns an answer for JSON."""
+    lower, upper = answer.interval or (None, None)
+    groups = None if answer.groups is None else answer.groups.to_dict()
+    beside = {"beside": [vars(line) for line in extra["beside"]]} if "beside" in extra else {}
+    return {**vars(answer), "lower": lower, "upper": upper, "groups": groups} | extra | beside
+
+
+def _told(answer: Effect, extra: dict[str, Any]) -> str:
+    """Returns an answer with all that is to be known of it, a line each."""
+    lines = [str(answer)]
+    lines += [str(line) for line in extra.get("beside", ())]
+    if "e_values" in extra:
+        found = extra["e_values"]
+        lines.append(
+            "E-value: there is none for this measure" if found is None else _strong(found)
+        )
+    return "\n".join(lines)
+
+
+def _strong(found: tuple[float, float | None]) -> str:
+    ends = "" if found[1] is None else f", {found[1]:.3g} for the end of the interval"
+    return (
+        f"E-value {found[0]:.3g}{ends}: a confounder left out that goes with treatment and with "
+        f"outcome by risk ratios of this size could explain the effect"
+    )
 
 
 def _curve(on: str, name: str, against: Arm, curve: pd.DataFrame) -> str:

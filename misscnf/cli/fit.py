@@ -147,7 +147,7 @@ def chosen_sentence(model: MissCNF) -> str:
     rich = [f"{name} ({form})" for name, form in model.forms_.items() if form.name != "line"]
     nodes = f"{', '.join(rich)}, the rest lines"
     if model.comparison_ is None:
-        return f"fitted: {nodes if model.curves_ else f'the {model.chosen_} model'}"
+        return f"fitted: {nodes if rich else f'the {model.chosen_} model'}"
     more, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]
     if not rich and not error:
         return "fitted: the linear model was chosen; by a score test no mean asks for more"
@@ -164,6 +164,7 @@ def _summary(model: MissCNF, rows: int, out: str, seconds: float) -> dict[str, A
         "chosen": model.chosen_,
         "networks": list(model.networks_),
         "curves": list(model.curves_),
+        "interactions": list(model.interactions_),
         "forms": {name: str(form) for name, form in model.forms_.items()},
         "comparison": model.comparison_,
         "blocks": model.blocks_,

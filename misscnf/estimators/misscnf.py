@@ -24,7 +24,7 @@ import math
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Literal
@@ -43,7 +43,7 @@ from misscnf.display.notebook import card
 from misscnf.display.progress import ProgressBar
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError, ModelFileError
-from misscnf.fitting.fit import fit_model
+from misscnf.fitting.fit import Fitted, fit_model
 from misscnf.fitting.replicates import Replicates
 from misscnf.fitting.select.forms import Form
 from misscnf.fitting.select.parents import arrange_blocks, whole_members
@@ -126,6 +126,9 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             a row, with its standard error and by node, and how likely the rows are under the line
             of each node; None where networks were not compared.
         denied_: The independences of the graph that the rows contradict (docs/check.md).
+        rough_: The nodes whose mechanism leaves fast waves of the rows, or jumps, that it does not
+            follow: `along` which parent, and the `p_value` of the test, which stands for all
+            families together. Answers that lean on these have a note.
         timings_: The seconds that each stage of the fit took.
         n_features_in_: The number of columns of the fitted table, used or not.
         feature_names_in_: Their names, if they are all text; not there after an array.
@@ -230,6 +233,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         self.forms_ = dict(zip(graph.nodes, fitted.forms, strict=True))
         compared = fitted.comparison
         self.comparison_ = None if compared is None else compared.to_dict(fitted.structure)
+        self.rough_ = _rough(fitted, self.settings_.selection.rough_p_value)
         self.timings_ = dict(fitted.timings)
         self.denied_ = denied_by_rows(graph, table)
         self._table, self._cache = replace(table, outside=()), Cache(Asked(self.model_))
@@ -241,19 +245,30 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
 
     @property
     def chosen_(self) -> Literal["linear", "curve", "network"]:
-        """The richest form: a network or a spline somewhere, else a curve, else lines alone."""
+        """The richest form: a network or a spline somewhere, else a curve, else lines alone.
+
+        Lines with interactions count as lines here; `interactions_` names them.
+        """
         found = {form.richness for form in self.forms_.values()}
         return "network" if "network" in found else "curve" if "curve" in found else "linear"
 
     @property
     def networks_(self) -> tuple[str, ...]:
         """The nodes whose mean or logits have a network."""
-        return tuple(name for name, form in self.forms_.items() if form.mean)
+        return self._with_forms(lambda form: form.mean)
 
     @property
     def curves_(self) -> tuple[str, ...]:
         """The nodes whose mean is a curve."""
-        return tuple(name for name, form in self.forms_.items() if form.curve)
+        return self._with_forms(lambda form: form.curve is not None and not form.interactions)
+
+    @property
+    def interactions_(self) -> tuple[str, ...]:
+        """The nodes whose mean or logits are a line with products of parents beside it."""
+        return self._with_forms(lambda form: form.interactions)
+
+    def _with_forms(self, wanted: Callable[[Form], bool]) -> tuple[str, ...]:
+        return tuple(name for name, form in self.forms_.items() if wanted(form))
 
     @property
     def blocks_(self) -> dict[str, dict[str, tuple[str, ...]]]:
@@ -368,6 +383,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             "unseen": self.unseen,
             "table": self._digest,
             "comparison": self.comparison_,
+            "rough": self.rough_,
             "timings": self.timings_,
             "denied": [asdict(line) for line in self.denied_],
             "forms": {name: form.to_dict() for name, form in self.forms_.items()},
@@ -439,6 +455,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         self.forms_ = {name: Form.from_dict(entry) for name, entry in about["forms"].items()}
         self.comparison_, self.timings_ = about["comparison"], about.get("timings", {})
         self.denied_ = tuple(from_dict(Contradiction, line) for line in about.get("denied", ()))
+        self.rough_ = about.get("rough", {})
         self.history_ = pd.DataFrame(about["history"])
         self._note_columns(about["columns"])
         card(repr(self), _facts(self), {"": self.kinds_})  # what it says of itself can be shown
@@ -527,3 +544,19 @@ def _history(records: list[EpochRecord], shift: tuple[float, float]) -> pd.DataF
         if name in frame:
             frame[name] += nats
     return frame
+
+
+def _rough(fitted: Fitted, level: float) -> dict[str, dict[str, Any]]:
+    """Returns the nodes that fast waves were found in, and along which parent."""
+    structure, found = fitted.structure, fitted.rough
+    nodes = structure.graph.nodes
+    most = level / max(len(found), 1)
+    return {
+        nodes[node]: {
+            "along": nodes[structure.graph.parents[node][rough.parent]],
+            "p_value": min(1.0, rough.p_value * len(found)),
+        }
+        for block, rough in found.items()
+        if rough.p_value < most
+        for node in structure.blocks[block]
+    }

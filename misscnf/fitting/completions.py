@@ -67,6 +67,13 @@ class Cells:
     log_factor: Tensor
     """(K, e) what the fit says of them"""
 
+    def shares(self) -> Tensor:
+        """Returns how many rows each cell stands for, a completion being the K-th part of one."""
+        found = torch.zeros_like(self.own)
+        found[: len(self.free)] = 1.0
+        place = self.place.flatten()
+        return found.index_add(0, place, torch.full_like(self.own[place], 1.0 / len(self.place)))
+
 
 @dataclass(frozen=True)
 class Families:

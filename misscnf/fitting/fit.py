@@ -31,6 +31,8 @@ from misscnf.fitting.select.forms import Form, build_model, with_mechanisms
 from misscnf.fitting.select.given import Given, some_rows
 from misscnf.fitting.select.means import Comparison, Means, choose_means
 from misscnf.fitting.select.noise import choose_noise
+from misscnf.fitting.select.products import with_products
+from misscnf.fitting.select.roughness import Rough, rough_blocks
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.linear import LinearFit
@@ -67,6 +69,8 @@ class Fitted:
     """how rich the mechanism of each block is"""
     comparison: Comparison | None = None
     """what curves and networks gain over lines, where they were compared"""
+    rough: Mapping[int, Rough] = field(default_factory=dict)
+    """what fast waves each block leaves, by block"""
     timings: Mapping[str, float] = field(default_factory=dict)
     """seconds by stage"""
 
@@ -79,13 +83,10 @@ class Fitted:
     def chosen(self) -> str:
         """The richest of them: "linear", "curve" (lines and curves, normal noise) or "network"."""
         if all(replace(form, curve=None) == Form() for form in self.block_forms):
-            return "linear" if self.is_linear else "curve"
+            return (
+                "curve" if any(form.richness == "curve" for form in self.block_forms) else "linear"
+            )
         return "network"
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether nothing is richer than a line."""
-        return all(form == Form() for form in self.block_forms)
 
 
 @dataclass(frozen=True)
@@ -213,6 +214,23 @@ class _Task:
         model.double()
         return history
 
+    def with_products(self, linear: Fitted) -> Fitted:
+        """Lets lines keep products of their parents, by which groups may differ."""
+        with self.timings.stage("products"):
+            laws = with_products(linear.model, self.given)
+        if not laws:
+            return linear
+        model = with_mechanisms(linear.model, laws)
+        history = [EpochRecord(epoch=self.maximise(model), train=self.log_prob(model))]
+        forms = tuple(Form(curve=model.block(b).curve_size) for b in range(len(model.blocks)))
+        return replace(linear, model=model, history=history, block_forms=forms)
+
+    def with_roughness(self, fitted: Fitted) -> Fitted:
+        """Tests whether what the fit leaves still waves."""
+        with self.timings.stage("testing the fit"):
+            given = self.given.fewer(self.settings.selection.rough_rows)
+            return replace(fitted, rough=rough_blocks(fitted.model, given))
+
     def means(self, line: StructuralModel) -> Means:
         """Chooses between lines, curves and networks on rows that were left out."""
         if not self.many_held_out:
@@ -226,7 +244,7 @@ class _Task:
         mechanisms, forms = [model.block(b) for b in range(len(model.blocks))], list(forms)
         for block, form in enumerate(forms):
             law = mechanisms[block]
-            if form.scale and form.curve and law.linear_mean() is not None:
+            if form.scale and form.curve and not form.interactions and law.linear_mean():
                 law = reselect_curve(law, self.given, block)
                 mechanisms[block], forms[block] = law, replace(form, curve=law.curve_size)
         return model.like(mechanisms), tuple(forms)
@@ -310,13 +328,14 @@ def fit_model(
     _check_gradient(structure, settings)
     task = _Task(structure, train, validation, settings, seed, device, checkpoint, watch)
     if not settings.train:
-        return task.only_line()
+        return task.with_roughness(task.only_line())
     if not (settings.selection.compare and settings.linear_start):
         return _all_networks(task)
     logger.info("%s", expected_duration(structure.graph, task.everything))
     fitted = _nonlinear_means(task)
-    richer_noise = settings.selection.noise and task.many_held_out
-    return _with_richer_noise(task, fitted) if richer_noise else fitted
+    if settings.selection.noise and task.many_held_out:
+        fitted = _with_richer_noise(task, fitted)
+    return task.with_roughness(fitted)
 
 
 def _all_networks(task: _Task) -> Fitted:
@@ -331,22 +350,27 @@ def _all_networks(task: _Task) -> Fitted:
 def _nonlinear_means(task: _Task) -> Fitted:
     """Gives curves and networks to the blocks that earn one."""
     linear = task.only_line()
-    means = task.means(linear.model)
-    linear = replace(linear, comparison=means.comparison)
+    plain = task.with_products(linear)
+    means = task.means(plain.model)
+    plain = replace(plain, comparison=means.comparison)
     if not means.networks and not means.curves:
         logger.info("no node asks for more than a line: the linear model is used.")
-        return linear
-    sizes = {block: curve.curve_size for block, curve in means.curves.items()}
+        return plain
     blocks = range(len(task.structure.blocks))
-    forms = tuple(Form(mean=b in means.networks, curve=sizes.get(b)) for b in blocks)
+    solved = {b: means.curves.get(b, plain.model.block(b)) for b in blocks}
+    forms = tuple(
+        Form(mean=True) if b in means.networks else Form(curve=law.curve_size)
+        for b, law in solved.items()
+    )
     if means.networks:
         line = task.solve(task.train, start=linear.model).model
-        model, history = task.train_forms(forms, with_mechanisms(line, means.curves), "network")
+        curves = {b: law for b, law in solved.items() if forms[b].curve}
+        model, history = task.train_forms(forms, with_mechanisms(line, curves), "network")
         task.maximise(model)
     else:
-        model = with_mechanisms(linear.model, means.curves)
+        model = with_mechanisms(plain.model, means.curves)
         history = [EpochRecord(epoch=task.maximise(model), train=task.log_prob(model))]
-    return replace(linear, model=model, history=history, block_forms=forms)
+    return replace(plain, model=model, history=history, block_forms=forms)
 
 
 def _with_richer_noise(task: _Task, fitted: Fitted) -> Fitted:
@@ -367,7 +391,7 @@ def _with_richer_noise(task: _Task, fitted: Fitted) -> Fitted:
         model, later = task.train_on(model, forms, "scale")
         history = _after(history, later)
     task.maximise(model)
-    before = [] if fitted.is_linear else fitted.history
+    before = [] if fitted.chosen == "linear" else fitted.history
     return replace(fitted, model=model, history=_after(before, history), block_forms=forms)
 
 

@@ -25,7 +25,7 @@ from misscnf.errors import InputError
 from misscnf.inference.integrals import ALGORITHM_1, Efforts
 from misscnf.mechanisms import Shape
 
-__all__ = ["Settings", "Solving", "Selection", "Training", "Curves", "Replication"]
+__all__ = ["Settings", "Solving", "Selection", "Training", "Curves", "Products", "Replication"]
 __all__ += ["PRESETS", "preset_settings"]
 
 
@@ -112,6 +112,19 @@ class Selection:
     """Waves of all features at once, beside those of each."""
     farthest: float = 3.0
     """Standard deviations of a parent: farther out, it moves what is tested no more."""
+    rough_bands: tuple[tuple[float, ...], ...] = (
+        (5.0, 6.0, 7.0, 8.0),
+        (9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0),
+        (18.0, 20.0, 22.0, 24.0, 26.0, 28.0, 30.0, 32.0),
+    )
+    """Waves by which what a fit leaves is tested, in a standardised parent: faster than any form
+    follows. Neighbours of one another are alike, so that few do for all between."""
+    rows_a_wave: int = 10
+    """Rows for each wave of a band; with fewer it is not tested."""
+    rough_rows: int = 5000
+    """Rows of that test: a wave that these do not show moves no answer by much."""
+    rough_p_value: float = 0.01
+    """For all families together: how unlikely what a fit leaves must be to be told."""
     rows_a_feature: int = 100
     """Rows for each feature of a wide family (`curves.most_features`): with fewer, a network has
     more directions to learn than rows to learn them from, and neither networks nor richer noise
@@ -283,6 +296,27 @@ class Curves:
 
 
 @dataclass(frozen=True)
+class Products:
+    """Products of two parents beside a line, by which groups may differ."""
+
+    keep: bool = True
+    """Whether lines have them; a line without gives every group the same effect."""
+    few_levels: int = 6
+    """Levels of a parent whose products with all others are kept."""
+    most: int = 40
+    """Products of a family: of more, those that the rows say most of."""
+    spread: float = 0.2
+    """Deviation of a product's weight before rows are seen, in deviations of the noise: it may say
+    4 % of what is left. In trials of 1,000 rows it shrinks by a fortieth, and of products that are
+    not there 4 of 100 look as if they were."""
+    log_spread: float = 0.5
+    """Deviation of the logarithm of that, which rows move: with more of it, single products are
+    shrunk as luck has it."""
+    least_new: float = 1e-3
+    """Of the size of a product, what the line does not say; with less it is the line."""
+
+
+@dataclass(frozen=True)
 class Replication:
     """Replicates of a fit, from which intervals come."""
 
@@ -304,6 +338,8 @@ class Replication:
     counterfactual is asked for with an interval."""
     fewest: int = 5
     """Replicates that an interval needs."""
+    most_groups: int = 12
+    """Levels of a column that make groups; of more, the numbers are split at their median."""
     fewest_in_group: int = 1000
     """Units of a group below which its answer has a note."""
     least_tail_index: float = 1.5
@@ -359,6 +395,7 @@ class Settings:
     selection: Selection = field(default_factory=Selection)
     training: Training = field(default_factory=Training)
     curves: Curves = field(default_factory=Curves)
+    products: Products = field(default_factory=Products)
     replicates: Replication = field(default_factory=Replication)
 
     def to_dict(self) -> dict[str, Any]:

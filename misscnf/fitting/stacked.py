@@ -35,8 +35,12 @@ class Prior:
 
     def log_prob(self, parameters: Sequence[Parameters]) -> Tensor:
         """Returns the log-densities of all replicates, up to constants, added up, ()."""
+        return self.log_probs(parameters).sum()
+
+    def log_probs(self, parameters: Sequence[Parameters]) -> Tensor:
+        """Returns the log-density of each replicate, up to a constant, (B,)."""
         away = parameters[self.block][self.name] - self.centre
-        return -0.5 * (self.precision * away.square()).sum()
+        return -0.5 * (self.precision * away.square()).flatten(1).sum(1)
 
 
 class Ensemble:

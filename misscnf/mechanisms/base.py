@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 __all__ = ["Growth", "LinearForm", "Mechanism", "Mixture", "NoiseSpline", "Shape"]
 __all__ += ["standard_normal_log_prob"]
 
-Growth = Literal["network", "curve", "scale", "spline"]
-"""What a mechanism may grow into: a network or a curve of its mean (or logits), a network of its
-scale, a spline of its noise."""
+Growth = Literal["network", "curve", "products", "scale", "spline"]
+"""What a mechanism may grow into: a network, a curve or products of two parents of its mean (or
+logits), a network of its scale, a spline of its noise."""
 
 
 def standard_normal_log_prob(u: Tensor) -> Tensor:
@@ -65,6 +65,8 @@ class LinearForm(NamedTuple):
     offset: Callable[[Tensor], Tensor] | None = None
     """What discrete parents add, as a function of all parents (..., p); None where there are none.
     The values of continuous parents do not matter to it."""
+    slopes: Callable[[Tensor], Tensor] | None = None
+    """What discrete parents add to the weights, likewise, (..., p); None where it is nothing."""
 
 
 class NoiseSpline(NamedTuple):
@@ -234,12 +236,23 @@ class Mechanism(nn.Module, ABC):
         curves = [part.curve for part in self._conditioners().values()]
         return next((curve.size for curve in curves if curve is not None), None)
 
+    def interact(self, first: int, second: int) -> bool:
+        """Says whether the effect of a parent may depend on another, on the scale of the line."""
+        return any(part.interact(first, second) for part in self._conditioners().values())
+
     def features(self, parents: Tensor) -> Tensor:
         """Returns the parents as numbers, (..., f); none where it has no parents."""
         for part in self._conditioners().values():
             if part.features:
                 return part.encoding(parents)
         return parents.new_zeros(*parents.shape[:-1], 0)
+
+    def basis(self, parents: Tensor) -> Tensor:
+        """Returns what its mean or logits are linear in, but for networks, (..., f + r)."""
+        features = self.features(parents)
+        curves = [part.curve for part in self._conditioners().values()]
+        found = [curve.basis_functions(features) for curve in curves if curve is not None]
+        return torch.cat([features, *found], -1)
 
     def line_scores(self, x: Tensor, parents: Tensor) -> Tensor:
         """Returns ∂ log p / ∂η at each row, η being what parents set by a line, (n, outputs)."""
@@ -338,8 +351,8 @@ class Shape:
     activation: Literal["silu", "relu"] = "silu"
     """The activation of all networks."""
     curve: tuple[int, ...] | None = None
-    """Centres, products and basis functions of the curve of a continuous node's mean; None for
-    none."""
+    """Centres, products and basis functions of the curve of a mean, or terms and basis functions
+    of interactions; None for none."""
 
     def build(self, parents: Parents, domain: Domain | None = None) -> Mechanism:
         """Makes the mechanism of a node from the domains of its parents and its own."""

@@ -96,21 +96,29 @@ class Categorical(GumbelMax, name="categorical", serves=("categorical",)):
         levels: The number of categories.
         hidden: Hidden widths of the network; none makes the logits linear.
         activation: Its activation.
+        curve: Terms and basis functions of interactions beside the line; None for none.
     """
 
-    growths: ClassVar[frozenset[Growth]] = frozenset(["network"])
+    growths: ClassVar[frozenset[Growth]] = frozenset(["network", "products"])
 
     def __init__(
-        self, parents: Parents, levels: int, hidden: Sequence[int] = (), activation: str = "silu"
+        self,
+        parents: Parents,
+        levels: int,
+        hidden: Sequence[int] = (),
+        activation: str = "silu",
+        curve: Sequence[int] | None = None,
     ) -> None:
         super().__init__(levels)
         self.parents, self.activation = read_parents(parents), activation
-        self.others = Conditioner(self.parents, levels - 1, hidden, activation=activation)
-        self.hidden = self.others.hidden
+        self.others = Conditioner(
+            self.parents, levels - 1, hidden, activation=activation, curve=curve
+        )
+        self.hidden, self.curve = self.others.hidden, self.curve_size
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
-        return cls(parents, domain.states or 2, shape.hidden, shape.activation)
+        return cls(parents, domain.states or 2, shape.hidden, shape.activation, shape.curve)
 
     def logits(self, parents: Tensor) -> Tensor:
         """Returns zero and the logits of the other categories against the first."""

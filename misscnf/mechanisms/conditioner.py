@@ -89,6 +89,20 @@ class Conditioner(nn.Module):
         """Whether there is nothing but a line."""
         return not self.hidden and self.curve is None
 
+    def interact(self, first: int, second: int) -> bool:
+        """Says whether what one parent adds may depend on another."""
+        if self.constant or self.is_line:
+            return False
+        places = self.encoding.places
+        return bool(self.hidden) or (
+            self.curve is not None and self.curve.interact(places[first], places[second])
+        )
+
+    def affine_in(self, moving: Sequence[int]) -> bool:
+        """Says whether, with other parents held, there is a line in the parents that move."""
+        columns = [column for parent in moving for column in self.encoding.places[parent]]
+        return not self.hidden and (self.curve is None or self.curve.affine_in(columns))
+
     def start_slopes(self, slope: float) -> None:
         """Sets all slopes of the line to one number."""
         if self.weight is not None:

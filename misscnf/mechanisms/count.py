@@ -201,9 +201,10 @@ class Count(InverseCount, name="count", serves=("count",)):
         hidden: Hidden widths of the network of the log-mean; none makes it linear.
         dispersed: Whether the variance may exceed the mean; otherwise the law is Poisson.
         activation: Activation of the network.
+        curve: Terms and basis functions of interactions beside the line; None for none.
     """
 
-    growths: ClassVar[frozenset[Growth]] = frozenset(["network"])
+    growths: ClassVar[frozenset[Growth]] = frozenset(["network", "products"])
     least_dispersion: ClassVar[float] = 1e-6
     """Below, a negative binomial law is a Poisson law to six digits, and log Γ loses digits."""
     log_mean_ends: ClassVar[tuple[float, float]] = (10.0, 14.0)
@@ -218,17 +219,18 @@ class Count(InverseCount, name="count", serves=("count",)):
         *,
         dispersed: bool = True,
         activation: str = "silu",
+        curve: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
         self.parents, self.activation = read_parents(parents), activation
-        self.location = Conditioner(self.parents, 1, hidden, activation=activation)
-        self.hidden, self.dispersed = self.location.hidden, dispersed
+        self.location = Conditioner(self.parents, 1, hidden, activation=activation, curve=curve)
+        self.hidden, self.curve, self.dispersed = self.location.hidden, self.curve_size, dispersed
         self.dispersion = nn.Parameter(torch.zeros(())) if dispersed else None
         """log of the dispersion above its least value"""
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
-        return cls(parents, shape.hidden, activation=shape.activation)
+        return cls(parents, shape.hidden, activation=shape.activation, curve=shape.curve)
 
     def log_mean(self, parents: Tensor) -> Tensor:
         log_mean = self.location(parents)[..., 0]

@@ -22,6 +22,8 @@ min(x − x̂, 0) stand among the functions, so that the few rows out there do n
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import torch
 from torch import Tensor, nn
 
@@ -65,6 +67,14 @@ class Curve(nn.Module):
     def size(self) -> tuple[int, int, int]:
         """Centres, products and basis functions."""
         return len(self.centres), self.products, self.projection.shape[1]
+
+    def interact(self, first: Collection[int], second: Collection[int]) -> bool:
+        """Says whether what some features add may depend on others: everything may."""
+        return True
+
+    def affine_in(self, columns: Collection[int]) -> bool:
+        """Says whether there is a line in some features, the others held."""
+        return not columns
 
     def raw_basis(self, features: Tensor) -> Tensor:
         """Returns k(x, z), xxᵀ and hinges, (..., M + products + 2 f)."""

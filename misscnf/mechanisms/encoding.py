@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -41,6 +42,9 @@ class Encoding:
         """Whether continuous parents are features themselves."""
         self.sizes = [domain.features for domain in self.domains]
         self.features = sum(self.sizes)
+        ends = list(accumulate(self.sizes))
+        self.places = [range(end - size, end) for size, end in zip(self.sizes, ends, strict=True)]
+        """The features of each parent."""
 
     def __call__(self, parents: Tensor) -> Tensor:
         """Returns the features, (..., f)."""

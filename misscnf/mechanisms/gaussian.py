@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -36,7 +37,9 @@ class Gaussian(Mechanism, name="gaussian"):
         mean_curve: Centres, products and basis functions of the mean's curve; None for none.
     """
 
-    growths: ClassVar[frozenset[Growth]] = frozenset(["network", "curve", "scale", "spline"])
+    growths: ClassVar[frozenset[Growth]] = frozenset(
+        ["network", "curve", "products", "scale", "spline"]
+    )
 
     def __init__(
         self,
@@ -84,19 +87,45 @@ class Gaussian(Mechanism, name="gaussian"):
         return (x - location) * torch.exp(-log_scale)
 
     def linear_form(self) -> LinearForm | None:
-        """Returns the line, where the mean is one and the scale is constant."""
-        if not (self.mean.is_line and self.constant_scale and self.mean.encoding.linear):
+        """Returns the line, where the mean is one in continuous parents and the scale constant."""
+        encoding = self.mean.encoding
+        moving = [at for at, domain in enumerate(encoding.domains) if not domain.discrete]
+        if not (self.constant_scale and encoding.linear and self.mean.affine_in(moving)):
             return None
         intercept, scale = self.mean.bias[0], torch.exp(self.log_scale.bias[0])
-        weight, encoding = self.mean.weight, self.mean.encoding
+        weight = self.mean.weight
         if weight is None:
             return LinearForm(intercept, intercept.new_zeros(0), scale)
+        if not self.mean.is_line:
+            none = weight.new_zeros(len(self.parents))
+            parts = partial(self._at_origin, moving), partial(self._slopes, moving)
+            return LinearForm(intercept, none, scale, *parts)
         if encoding.plain:
             return LinearForm(intercept, weight[0], scale)
         weights, of_discrete = encoding.split(weight[0])
         return LinearForm(
             intercept, weights, scale, lambda parents: encoding(parents) @ of_discrete.to(parents)
         )
+
+    def _at_origin(self, moving: list[int], parents: Tensor) -> Tensor:
+        """Returns what is added to the intercept where some parents are zero, (...)."""
+        found = self.mean(self._held(moving, parents)) - self.mean.bias
+        return found[..., 0].to(parents)
+
+    def _slopes(self, moving: list[int], parents: Tensor) -> Tensor:
+        """Returns the slope of the mean in parents that move, zero in others, (..., p)."""
+        held = self._held(moving, parents)
+        unit = torch.eye(len(self.parents)).to(held)[moving]
+        moved = self.mean(held[..., None, :] + unit) - self.mean(held)[..., None, :]
+        return (moved * unit).sum(-2).to(parents)
+
+    def _held(self, moving: list[int], parents: Tensor) -> Tensor:
+        """Returns parents with some of them at zero."""
+        places = torch.tensor(moving, dtype=torch.int64, device=parents.device)
+        return parents.to(self.mean.bias).index_fill(-1, places, 0.0)
+
+    def interact(self, first: int, second: int) -> bool:
+        return self.mean.interact(first, second)  # whatever the scale does
 
     def linear_mean(self) -> LinearMean | None:
         """Returns the mean, where it is a line or a curve."""

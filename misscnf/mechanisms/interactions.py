@@ -5,13 +5,15 @@ r"""Interactions: what a line in many features leaves over, as a sum of products
 
 A factor is a feature itself (s = 1), one side of a knot κ of it (s = ±1, φ = 0), or one (s = 0,
 φ = ψ = 1). Its floor φ and its ceiling ψ are where the rows come to an end: beyond, no term
-changes, and the line goes on alone.
+changes, and the line goes on alone. Products of two parents of which one is discrete have neither:
+with that parent held they are lines, and what is hidden is still integrated in closed form.
 Terms, P, T and the precision of the weights are chosen before training (`fitting.smooth`) and
 stay; only w is trained, under its prior.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import torch
@@ -82,6 +84,21 @@ class Interactions(nn.Module):
         self.register_buffer("projection", torch.zeros(terms, basis_functions))  # P
         self.register_buffer("tilt", torch.zeros(1 + features, basis_functions))  # T
         self.register_buffer("prior_precision", torch.ones(basis_functions))
+
+    def _reads(self, columns: Collection[int]) -> Tensor:
+        """Returns which factors are of some features, (T, d)."""
+        wanted = torch.tensor(list(columns), dtype=torch.int64, device=self.column.device)
+        return torch.isin(self.column, wanted) & (self.side != 0.0)
+
+    def interact(self, first: Collection[int], second: Collection[int]) -> bool:
+        """Says whether a term holds features of both kinds."""
+        return bool((self._reads(first).any(1) & self._reads(second).any(1)).any())
+
+    def affine_in(self, columns: Collection[int]) -> bool:
+        """Says whether there is a line in some features, the others held."""
+        moving = self._reads(columns)
+        endless = self.floor.isneginf() & self.ceiling.isposinf()
+        return bool((moving.sum(1) <= 1).all() and endless[moving].all())
 
     @property
     def size(self) -> tuple[int, int]:

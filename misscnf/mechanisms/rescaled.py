@@ -75,7 +75,9 @@ class Rescaled(Mechanism):
     def linear_form(self) -> LinearForm | None:
         """Returns the line in original units, where the base is one and no unit has a link."""
         form = self.base.linear_form()
-        if form is None or not all(unit.affine for unit in (self.unit, *self.parent_units)):
+        if form is None or form.slopes is not None:
+            return None
+        if not all(unit.affine for unit in (self.unit, *self.parent_units)):
             return None
         locations = form.weights.new_tensor([unit.location for unit in self.parent_units])
         scales = form.weights.new_tensor([unit.scale for unit in self.parent_units])

@@ -98,6 +98,9 @@ class Spline(Mechanism, name="spline"):
         _, log_scale = self.base.location_and_log_scale(parents)
         return self.base.abduct(x, parents), log_scale.expand(x.shape)
 
+    def interact(self, first: int, second: int) -> bool:
+        return self.base.interact(first, second) or self.shape.interact(first, second)
+
     def lower_bounds(self) -> dict[str, float]:
         return {f"base.{name}": bound for name, bound in self.base.lower_bounds().items()}
 

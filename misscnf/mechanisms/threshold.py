@@ -96,9 +96,10 @@ class Ordinal(Threshold, name="ordinal", serves=("binary", "ordinal")):
         hidden: Hidden widths of the network of m; none makes it linear.
         spacing_hidden: Hidden widths of the network of the spacings; None makes them constant.
         activation: Activation of the networks.
+        curve: Terms and basis functions of interactions beside the line of m; None for none.
     """
 
-    growths: ClassVar[frozenset[Growth]] = frozenset(["network"])
+    growths: ClassVar[frozenset[Growth]] = frozenset(["network", "products"])
 
     def __init__(
         self,
@@ -107,19 +108,21 @@ class Ordinal(Threshold, name="ordinal", serves=("binary", "ordinal")):
         hidden: Sequence[int] = (),
         spacing_hidden: Sequence[int] | None = None,
         activation: str = "silu",
+        curve: Sequence[int] | None = None,
     ) -> None:
         super().__init__(levels)
         self.parents, self.activation = read_parents(parents), activation
-        self.location = Conditioner(self.parents, 1, hidden, activation=activation)
+        self.location = Conditioner(self.parents, 1, hidden, activation=activation, curve=curve)
         widths = None if levels == 2 else spacing_hidden
         self.spacing = Conditioner(self.parents, levels - 2, widths, activation=activation)
-        self.hidden = self.location.hidden
+        self.hidden, self.curve = self.location.hidden, self.curve_size
         self.spacing_hidden = None if self.spacing.constant else self.spacing.hidden
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
         levels = domain.states or 2
-        return cls(parents, levels, shape.hidden, shape.scale_hidden, shape.activation)
+        widths = shape.hidden, shape.scale_hidden
+        return cls(parents, levels, *widths, shape.activation, shape.curve)
 
     def cuts(self, parents: Tensor) -> Tensor:
         """Returns −m and the sums of the spacings above it."""

@@ -226,7 +226,7 @@ class _Reading(_Written):
     def linear_form(self) -> LinearForm | None:
         """Returns the line of the base, where no rule stands between."""
         form = self.base.linear_form()
-        if form is None or sorted(self.wanted) != sorted(self.given):
+        if form is None or form.slopes is not None or sorted(self.wanted) != sorted(self.given):
             return None
         weights = form.weights[[self.wanted.index(j) for j in self.given]]
         offset = form.offset

@@ -6,7 +6,9 @@ what it is without intervention.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -18,7 +20,7 @@ from misscnf.graph import CausalGraph
 from misscnf.model import Policy, StructuralModel
 from misscnf.model.policies import needed_for
 from misscnf.queries.effects import Effect, contrast
-from misscnf.queries.groups import Group, Where
+from misscnf.queries.groups import Group, Part, Where, may_differ
 from misscnf.queries.interventions import Do, read_policies
 from misscnf.queries.statistics import Statistic
 from misscnf.queries.units import Units
@@ -99,6 +101,31 @@ class Question:
         both = (first, second)
         asked = (self.event, notes, words, units, self.statistic)
         return contrast(column, do, versus or {}, both, *asked)
+
+    def within(self, part: Part) -> Question:
+        """Returns the same question within a part of the group."""
+        found = copy.copy(self)
+        found.group = self.group.within(part)
+        return found
+
+    def with_groups_known(self, effect: Effect, model: StructuralModel) -> Effect:
+        """Returns an answer that says where the model cannot tell groups apart."""
+        held = {name: value for arm in self.interventions for name, value in arm.items()}
+        rules = any(isinstance(value, str) or callable(value) for value in held.values())
+        reads = [name for name in self.group.reads if name in self.graph.nodes]
+        nodes = [self.graph.index(name) for name in held]
+        about = (nodes, self.node, [self.graph.index(name) for name in reads])
+        if rules or not held or not reads or may_differ(model, *about):
+            return effect
+        outcome = self.schema.columns[self.node]
+        scale = " on the scale of its line" if outcome.domain.discrete else ""
+        note = (
+            f"equal by construction{scale}: the model has no interaction of {', '.join(held)} "
+            f"with {', '.join(reads)} on {outcome.name}; the rows were not asked "
+            f"whether groups differ."
+        )
+        equal = not outcome.domain.discrete
+        return replace(effect, notes=(*effect.notes, note), equal_groups=equal)
 
     def curve(
         self, model: StructuralModel, units: Units, doses: Sequence[Do], versus: Do | None

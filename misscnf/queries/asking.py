@@ -25,6 +25,7 @@ import torch
 from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
+from misscnf.data.codecs import Levels
 from misscnf.data.rows import MemoryRows
 from misscnf.data.table import IncompleteTable, Schema, Table
 from misscnf.display.progress import ProgressBar
@@ -38,9 +39,11 @@ from misscnf.identification.unlikely import Unlikely
 from misscnf.identification.words import denied_sentence
 from misscnf.model import StructuralModel, Structure
 from misscnf.queries.arms import Question
+from misscnf.queries.by import compare_groups
 from misscnf.queries.effects import Answer, Effect, Replicated, pointwise, with_intervals
-from misscnf.queries.groups import Where
+from misscnf.queries.groups import Part, Where, split
 from misscnf.queries.interventions import Do, beyond_seen
+from misscnf.queries.plain import PlainEstimate, plain_estimates
 from misscnf.queries.statistics import read_statistic
 from misscnf.queries.units import RowPopulation, Units
 
@@ -112,6 +115,8 @@ class EffectMixin:
     """Values of the table of the fit that no law of their column makes likely."""
     _table: IncompleteTable | None
     """The table of the fit, for intervals; a saved model leaves it behind."""
+    rough_: dict[str, dict[str, Any]]
+    """What the fit does not follow, by node."""
     _digest: str | None
     """By which it is recognised; None in models that did not note it."""
     _cache: Cache
@@ -119,10 +124,11 @@ class EffectMixin:
     def effect(
         self,
         outcome: str,
-        do: Do,
+        do: Do | None = None,
         versus: Do | None = None,
         *,
         where: Where | None = None,
+        by: str | None = None,
         treated: bool = False,
         event: object = None,
         statistic: str | float = "mean",
@@ -136,13 +142,16 @@ class EffectMixin:
         """Returns the contrast of two interventions, both arms with the same units.
 
         That is a difference of means, the risk difference, risk ratio and odds ratio of a binary
-        outcome, or the probability of each category (`misscnf.queries.effects`).
+        outcome, or the probability of each category (`misscnf.queries.effects`). Without any
+        intervention it is the mean, or the risk, of the outcome as it is.
 
         Arguments:
             outcome: The column.
             do: Interventions of the first arm: values, rules or draws (docs/policies.md).
             versus: Interventions of the second arm; none leaves the world as it is.
             where: Only units for which this holds without any intervention, such as "age > 60".
+            by: A column: the effect in each group that it makes, by its levels or at its median,
+                and how they differ, as `groups` of the answer.
             treated: Only units that take by themselves what `do` assigns them: the effect on the
                 treated.
             event: The level whose risk is compared; a binary outcome's higher one by default.
@@ -159,20 +168,41 @@ class EffectMixin:
             draws: Units that are averaged.
             seed: Where the randomness of the units starts.
         """
+        do = do or {}
         taken = do if treated else None
         ask = self._question(outcome, [do, versus or {}], where, taken, event, seed, statistic)
         check_count("draws", draws, least=2)
-        notes = self._warn_beyond(do, versus)
+        parts = [] if by is None else self._parts(by, draws, seed)
+        notes = self._warn_beyond(do, versus) + self._rough_notes(ask)
         asked = self._each(ask, interval, population, data, replicates, draws, seed)
-        effect, *answers = (ask.effect(model, units, do, versus) for model, units in asked)
-        denied = self._denied(outcome, {**(versus or {}), **do}, effect.population)
-        effect = replace(
-            effect, notes=notes + self._heavy(ask) + self._unlikely(ask) + denied + effect.notes
+        asks = [ask, *(ask.within(part) for part in parts)]
+        effects, *replicated = (
+            [one.effect(model, units, do, versus) for one in asks] for model, units in asked
         )
+        denied = self._denied(outcome, {**(versus or {}), **do}, effects[0].population)
+        notes += self._heavy(ask) + self._unlikely(ask) + denied
+        effects = [
+            one.with_groups_known(replace(effect, notes=notes + effect.notes), self.model_)
+            for one, effect in zip(asks, effects, strict=True)
+        ]
+        effect = effects[0]
         source, _ = self._replicates(interval, data, replicates)
-        if interval is None or source is None:
+        told_by = (
+            []
+            if source is None
+            else [
+                _replicated(source, [answers[i] for answers in replicated])
+                for i in range(len(asks))
+            ]
+        )
+        if by is not None:
+            names = [part.label for part in parts]
+            groups = compare_groups(by, names, effects[1:], told_by[1:], interval)
+            told = dict.fromkeys(note for one in effects for note in one.notes)
+            effect = replace(effect, groups=groups, notes=tuple(told))
+        if interval is None or not told_by:
             return effect
-        return with_intervals(effect, _replicated(source, answers), interval)
+        return with_intervals(effect, told_by[0], interval)
 
     def curve(
         self,
@@ -238,6 +268,30 @@ class EffectMixin:
             ends = pointwise(table, _replicated(source, answers), name, interval)
             table[f"{prefix}lower"], table[f"{prefix}upper"] = ends
         return table
+
+    def plain_estimates(self, effect: Effect, data: Table | None = None) -> list[PlainEstimate]:
+        """Returns what the rows say of an effect without the model: crude, and complete cases.
+
+        Arguments:
+            effect: An answer of `effect` to one treatment.
+            data: The table of the fit, where the model was loaded from disk.
+        """
+        return plain_estimates(self._table_of_fit(data), self._graph(), effect)
+
+    def _parts(self, by: str, draws: int, seed: int) -> list[Part]:
+        """Returns the groups that a column makes of the units of the fit."""
+        node = self._graph().index(by)
+        column, few = self.schema_.columns[node], self.settings_.replicates
+        drawn = self._cache.fit.natural(self._noise(draws, seed, "effect"), seed)[:, node]
+        codes = isinstance(column, Levels)
+        seen = drawn.numpy() if codes else column.decode(drawn.numpy())
+        parts = split(column, seen, few.most_groups, 0.0)
+        if len(parts) < 2:
+            raise InputError(
+                f"{by!r} makes no groups to compare; name a column with two to {few.most_groups} "
+                f"levels, or one of numbers."
+            )
+        return parts
 
     def _each(
         self,
@@ -357,6 +411,17 @@ class EffectMixin:
                 "it as data=."
             )
         return self._table
+
+    def _rough_notes(self, ask: Question) -> tuple[str, ...]:
+        """Returns which mechanisms between arms and outcome do not follow their parents."""
+        between = ask.moved & self.graph_.ancestral_closure([ask.node])
+        return tuple(
+            f"the rows wave or jump along {found['along']} in a way that the mechanism of {name} "
+            f"does not follow (p = {found['p_value']:.1g}); an effect that leans on it may be far "
+            f"off, and its interval does not know."
+            for name, found in self.rough_.items()
+            if self.graph_.index(name) in between
+        )
 
     def _warn_beyond(self, *arms: Do | None) -> tuple[str, ...]:
         """Logs and returns what is to be known about interventions beyond what was seen."""

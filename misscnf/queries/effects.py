@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -37,6 +37,9 @@ from misscnf.queries.influence import Spread
 from misscnf.queries.interventions import written
 from misscnf.queries.statistics import Statistic
 from misscnf.queries.units import Units
+
+if TYPE_CHECKING:
+    from misscnf.queries.by import GroupEffects
 
 __all__ = ["Effect", "Interval", "Replicated", "contrast", "pointwise", "with_intervals"]
 __all__ += ["written"]
@@ -61,7 +64,7 @@ class Effect:
     mean: float | None
     """E[Y; do], or the risk of the event."""
     mean_versus: float | None
-    """E[Y; versus], or the risk of the event."""
+    """E[Y; versus], or the risk of the event; None where the question has one arm."""
     draws: int
     """Units that were averaged."""
     group: str | None = None
@@ -96,37 +99,90 @@ class Effect:
     """Why there is no interval, or why it is wide: the rows say little of this answer."""
     population: str = "model"
     """Who was averaged over: units that the model draws, or the "rows" of the table."""
+    mean_interval: Interval | None = None
+    """For the sampling error of the fit, of `mean`."""
+    mean_versus_interval: Interval | None = None
+    """The same of `mean_versus`."""
+    deviation: float | None = None
+    """The standard deviation of the outcome in the second arm, where means are compared."""
+    equal_groups: bool = False
+    """Whether the model gives every group the same effect, whatever the rows say."""
+    groups: GroupEffects | None = None
+    """The effect in each group, and how they differ, where these were asked for."""
     probabilities: pd.DataFrame | None = field(default=None, compare=False)
     """level, do, versus, difference, standard_error (lower, upper): for an outcome with levels."""
 
     @property
     def title(self) -> str:
         """Which effect this is, in words."""
-        versus = written(self.versus) if self.versus else "no intervention"
         within = "" if self.group is None else f" ({self.group})"
+        if not self.do and not self.versus:
+            return f"{self.outcome} without intervention{within}"
+        versus = written(self.versus) if self.versus else "no intervention"
         return f"effect on {self.outcome} of {written(self.do)} versus {versus}{within}"
 
     def __str__(self) -> str:
+        groups = [] if self.groups is None else [str(self.groups)]
+        notes = [f"  But {note}" for note in self.notes + self.doubts]
+        return "\n".join([f"{self.title}: {self.told}", *groups, *notes])
+
+    @property
+    def told(self) -> str:
+        """The answer in words: both arms, and how they compare."""
         if self.estimate is None:
             table = "" if self.probabilities is None else self.probabilities.round(4).to_string()
-            text = f"{self.title}: probability of each level, Monte-Carlo standard errors\n{table}"
-            return "\n".join([text, *self._notes()])
-        of = "" if self.event is None else f" of {self.event!r}"
-        text = f"{self.title}: {self.measure}{of} {self._shown(self.estimate, self.interval)}"
-        if self.interval is None:
-            text += f" (Monte-Carlo standard error {self.standard_error:.2g})"
+            return f"probability of each level, Monte-Carlo standard errors\n{table}"
+        of = self.statistic if self.event is None else f"risk of {self.outcome} = {self.event}:"
+        if self.mean_versus is None:
+            return f"{of} {self.shown(self.estimate, self.interval)}{self._simulated}"
+        arms = f"{self._arm(self.mean, self.mean_interval)} against "
+        arms += self._arm(self.mean_versus, self.mean_versus_interval)
+        told = f"{of} {arms}, difference {self.shown(self.estimate, self.interval)}"
         for name, ratio, interval in (
             ("risk ratio", self.risk_ratio, self.risk_ratio_interval),
             ("odds ratio", self.odds_ratio, self.odds_ratio_interval),
         ):
             if ratio is not None:
-                text += f", {name} {self._shown(ratio, interval)}"
-        return "\n".join([text, *self._notes()])
+                told += f", {name} {self.shown(ratio, interval)}"
+        return told + self._simulated
 
-    def _notes(self) -> list[str]:
-        return [f"  But {note}" for note in self.notes + self.doubts]
+    @property
+    def _simulated(self) -> str:
+        """The Monte-Carlo error, where there is no other and it is not rounding."""
+        error = self.standard_error or 0.0
+        told = self.interval is None and error > 1e-9 * max(abs(self.estimate or 0.0), 1e-9)
+        return f" (Monte-Carlo standard error {error:.2g})" if told else ""
 
-    def _shown(self, number: float, interval: Interval | None) -> str:
+    @staticmethod
+    def _arm(number: float | None, interval: Interval | None) -> str:
+        ends = "" if interval is None else f" ({interval[0]:.4g} to {interval[1]:.4g})"
+        return f"{number:.4g}{ends}"
+
+    def e_values(self) -> tuple[float, float | None] | None:
+        """Returns the E-values of the estimate and of the end of its interval nearer to no effect.
+
+        So strongly would an unmeasured confounder have to go with both the treatment and the
+        outcome, as risk ratios, to explain the answer away (VanderWeele and Ding 2017). A mean
+        difference stands for the risk ratio exp(0.91 d), d being in deviations of the outcome.
+        None where neither is there.
+        """
+        if self.risk_ratio:
+            ratio, ends = self.risk_ratio, self.risk_ratio_interval
+        elif self.deviation and self.estimate is not None:
+            steep = 0.91 / self.deviation
+            ratio, ends = math.exp(steep * self.estimate), None
+            if self.interval is not None:
+                ends = math.exp(steep * self.interval[0]), math.exp(steep * self.interval[1])
+        else:
+            return None
+        if ends is None:
+            return _e_value(ratio), None
+        lower, upper = ends
+        crosses = lower <= 1.0 <= upper
+        return _e_value(ratio), 1.0 if crosses else _e_value(lower if ratio > 1.0 else upper)
+
+    def shown(self, number: float, interval: Interval | None) -> str:
+        """Returns a number with its interval, if it has one."""
         if interval is None or self.level is None:
             return f"{number:.4g}"
         ends = f"{interval[0]:.4g} to {interval[1]:.4g}"
@@ -141,7 +197,7 @@ class Effect:
             "odds ratio": (self.odds_ratio, self.odds_ratio_interval, self.odds_ratio_error),
         }
         told: dict[str, object] = {
-            name: f"{self._shown(number, ends)} (Monte-Carlo error {error:.2g})"
+            name: f"{self.shown(number, ends)} (Monte-Carlo error {error:.2g})"
             for name, (number, ends, error) in facts.items()
             if number is not None
         }
@@ -149,6 +205,8 @@ class Effect:
         told |= {"draws": self.draws, "replicates": self.replicates}
         levels = self.probabilities
         tables = {} if levels is None else {"probability of each level": levels}
+        if self.groups is not None:
+            tables[f"by {self.groups.by}"] = self.groups.frame()
         told = {name: value for name, value in told.items() if value is not None}
         return card(self.title, told, tables, self.notes + self.doubts)
 
@@ -181,6 +239,7 @@ def contrast(
         "group": group,
         "population": "model" if units.draw is None else "rows",
     }
+    alone = not do and not versus
     if not isinstance(column, Levels):
         if event is not None:
             raise InputError(
@@ -188,7 +247,7 @@ def contrast(
                 f"to compare means."
             )
         decoded = (column.decode(arms[0]), column.decode(arms[1]))
-        return Effect(**common, **_numbers(decoded, units, statistic))
+        return Effect(**common, **_numbers(decoded, units, statistic, alone=alone))
     if not statistic.is_mean and (event is not None or column.kind != "ordinal"):
         raise InputError(
             f"{column.name!r} has levels, whose risks are compared; leave the statistic out.",
@@ -197,12 +256,15 @@ def contrast(
     common["probabilities"] = _probabilities(column.levels, arms, units)
     if event is not None or column.kind == "binary":
         code = len(column.levels) - 1 if event is None else _code(column, event)
-        risks = _risks(_indicated(arms, code), units)
+        indicated = _indicated(arms, code)
+        risks = _risks(indicated, units)
+        if alone:
+            risks = {**_numbers(indicated, units, statistic, alone=True), "statistic": "mean"}
         return Effect(**common, event=column.levels[code], **risks)
     if column.kind == "ordinal" and not any(isinstance(level, str) for level in column.levels):
-        numbers = np.array(column.levels, dtype=np.float64)
-        first, second = (numbers[np.rint(arm).astype(np.int64)] for arm in arms)
-        return Effect(**common, **_numbers((first, second), units, statistic))
+        of_levels = np.array(column.levels, dtype=np.float64)
+        first, second = (of_levels[np.rint(arm).astype(np.int64)] for arm in arms)
+        return Effect(**common, **_numbers((first, second), units, statistic, alone=alone))
     nothing: dict[str, Any] = dict.fromkeys(("estimate", "standard_error", "mean", "mean_versus"))
     return Effect(**common, **nothing, measure="probabilities")
 
@@ -236,6 +298,11 @@ def with_intervals(effect: Effect, replicated: Replicated[Effect], level: float)
         half = spread.half_width(level)
         found["interval"] = effect.estimate - half, effect.estimate + half
         found["doubts"] = effect.doubts + spread.doubts(source.settings)
+    for name in ("mean", "mean_versus"):
+        mean = getattr(effect, name)
+        if mean is not None:
+            half = replicated.spread(attrgetter(name)).half_width(level)
+            found[f"{name}_interval"] = mean - half, mean + half
     for name in ("risk_ratio", "odds_ratio"):
         ratio = getattr(effect, name)
         if ratio and all(getattr(answer, name) for answer in (*answers, *replicated.by_line)):
@@ -282,9 +349,24 @@ def _code(column: Levels, event: object) -> int:
     return int(code)
 
 
-def _numbers(arms: Arms, units: Units, statistic: Statistic) -> dict[str, Any]:
+def _numbers(arms: Arms, units: Units, statistic: Statistic, *, alone: bool) -> dict[str, Any]:
+    """Compares a statistic of numbers, or says that of the one arm there is."""
     named = {"measure": statistic.measure, "statistic": statistic.word}
-    return {**statistic.contrast(arms, units), **named}
+    if alone:
+        arms = arms[0], np.zeros_like(arms[0])
+    found = {**statistic.contrast(arms, units), **named}
+    if alone:
+        return {**found, "mean_versus": None, "measure": f"{statistic.word} without intervention"}
+    if statistic.is_mean:
+        away = arms[1] - units.mean(arms[1])
+        found["deviation"] = math.sqrt(units.mean(away * away))
+    return found
+
+
+def _e_value(ratio: float) -> float:
+    """Returns the E-value of a risk ratio."""
+    ratio = max(ratio, 1.0 / ratio)
+    return ratio + math.sqrt(ratio * (ratio - 1.0))
 
 
 def _risks(arms: Arms, units: Units) -> dict[str, Any]:

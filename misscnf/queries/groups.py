@@ -7,7 +7,10 @@ assigns them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+import math
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,16 +18,104 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from misscnf.data.cells import Label
+from misscnf.data.codecs import Column, Levels
 from misscnf.data.table import Schema
 from misscnf.errors import InputError
 from misscnf.graph import CausalGraph
+from misscnf.model import StructuralModel
 from misscnf.queries.expressions import Expression
 from misscnf.queries.interventions import Do, written
 
-__all__ = ["Group", "Where"]
+__all__ = ["Group", "Part", "Where", "may_differ", "nearby", "split"]
 
 Where = str | Callable[[pd.DataFrame], Any]
 """A condition on the natural values of units, such as "age > 60", or a function that says it."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The units that have one level of a column, or lie on one side of a number."""
+
+    column: str
+    level: Label | None = None
+    end: float | None = None
+    above: bool = False
+    """Whether the units lie above the end, or up to it."""
+
+    @property
+    def label(self) -> str:
+        """The group in a few words."""
+        if self.end is None:
+            return str(self.level)
+        return f"above {self.end:.4g}" if self.above else f"{self.end:.4g} or less"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the condition reads."""
+        return (self.column,)
+
+    def __str__(self) -> str:
+        return f"{self.column}: {self.label}"
+
+    def __call__(self, units: pd.DataFrame) -> np.ndarray:
+        """Returns who is in the group."""
+        own = units[self.column]
+        if self.end is None:
+            return (own == self.level).to_numpy(dtype=bool)
+        beyond = own.to_numpy(dtype=np.float64) > self.end
+        return beyond if self.above else ~beyond
+
+
+def split(column: Column, seen: np.ndarray, few_levels: int, least_share: float) -> list[Part]:
+    """Returns the groups that a column makes: its levels, or both sides of its median.
+
+    Arguments:
+        column: Its codec.
+        seen: Its values, codes for levels.
+        few_levels: More levels than that are split at their median, if they are numbers.
+        least_share: Of the values: a smaller group is left out.
+    """
+    if isinstance(column, Levels):
+        text = any(isinstance(level, str) for level in column.levels)
+        if len(column.levels) <= few_levels:
+            shares = [(seen == code).mean() for code in range(len(column.levels))]
+            levels = zip(column.levels, shares, strict=True)
+            return [Part(column.name, level) for level, share in levels if share >= least_share]
+        if text:
+            return []  # text has no median to split at
+        seen = np.array(column.levels, dtype=float)[seen.astype(np.int64)]
+    low, median, high = np.quantile(seen, (0.25, 0.5, 0.75))
+    end = nearby(float(median), float(high - low))
+    if not least_share <= (seen <= end).mean() <= 1.0 - least_share:
+        return []
+    return [Part(column.name, end=end), Part(column.name, end=end, above=True)]
+
+
+def nearby(value: float, spread: float) -> float:
+    """Returns a short number near a value, within a twentieth of a spread around it."""
+    return value if spread <= 0.0 else round(value, math.ceil(-math.log10(spread / 20.0)))
+
+
+def may_differ(
+    model: StructuralModel, held: Collection[int], outcome: int, reads: Collection[int]
+) -> bool:
+    """Says whether a model lets an effect depend on some columns.
+
+    It does where, on a way from the nodes that are held to the outcome, what one parent adds may
+    depend on another that has to do with these columns, or is no line beyond the first step.
+    """
+    graph = model.graph
+    moved = graph.descendants(held) & graph.ancestral_closure([outcome])
+    near = graph.descendants(reads) | graph.ancestral_closure(reads)
+    for node in moved.difference(held):
+        parents = graph.parents[node]
+        for a, first in enumerate(parents):
+            others = [b for b, second in enumerate(parents) if second in near and b != a]
+            others += [a] * (first not in held)
+            if first in moved and any(model.mechanism(node).interact(a, b) for b in others):
+                return True
+    return False
 
 
 class Group:
@@ -34,6 +125,8 @@ class Group:
         self, graph: CausalGraph, schema: Schema, where: Where | None, taken: Do | None
     ) -> None:
         self.schema = schema
+        self.inner: Group | None = None
+        """The larger group that this one is a part of."""
         if not (where is None or isinstance(where, str) or callable(where)):
             raise InputError(
                 f"where is a condition such as 'age > 60 and sex == 'f'', or a function of the "
@@ -44,6 +137,8 @@ class Group:
         """The nodes that units take by themselves as they are assigned."""
         self.words = _in_words(where, taken)
         """The group in words, None where it is everyone."""
+        self.reads: tuple[str, ...] = tuple(getattr(self.where, "columns", ()))
+        """The columns that decide who is in it, as far as it says."""
         for column in (schema.columns[node] for node in self.taken):
             if not column.domain.discrete:
                 raise InputError(
@@ -51,9 +146,21 @@ class Group:
                     f"{column.name!r} is {column.shown_kind}; use where= instead."
                 )
 
+    def within(self, part: Part) -> Group:
+        """Returns the units of the group that are in a part as well."""
+        found = copy.copy(self)
+        found.inner, found.words = self, _in_words(part, None)
+        if self.words is not None:
+            found.words = f"{self.words}, {found.words}"
+        found.where, found.reads = part, part.columns
+        return found
+
     def members(self, natural: Tensor, assigned: Tensor) -> Tensor:
         """Returns which units belong to it, (n,), by their natural and assigned values (n, d)."""
-        keep = (natural[:, self.taken] == assigned[:, self.taken]).all(1)
+        if self.inner is not None:
+            keep = self.inner.members(natural, assigned)
+        else:
+            keep = (natural[:, self.taken] == assigned[:, self.taken]).all(1)
         if self.where is not None:
             keep &= _holds(self.where, self.schema.decode_frame(natural))
         if not keep.any():
@@ -67,7 +174,8 @@ class Group:
 def _in_words(where: Where | None, taken: Do | None) -> str | None:
     words = []
     if where is not None:
-        words.append(f"where {where}" if isinstance(where, str) else "where the function holds")
+        named = isinstance(where, str | Part)
+        words.append(f"where {where}" if named else "where the function holds")
     if taken is not None:
         words.append(f"on those with {written(taken).removeprefix('do(').removesuffix(')')}")
     return ", ".join(words) or None

@@ -16,7 +16,6 @@ few, else at the median. Each is one line of the forest plot.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,9 +26,9 @@ from misscnf.data.codecs import Column, Levels
 from misscnf.data.table import IncompleteTable
 from misscnf.estimators.misscnf import MissCNF
 from misscnf.queries.effects import Effect
-from misscnf.queries.groups import Where
+from misscnf.queries.groups import Where, nearby, split
 from misscnf.report.settings import EffectRules
-from misscnf.report.words import label, nearby
+from misscnf.report.words import label
 
 __all__ = ["Question", "open_question", "contrasts", "dose_grid", "Line", "forest_lines"]
 
@@ -168,13 +167,15 @@ def forest_lines(question: Question) -> list[Line]:
         lines.append(Line("", f"those with {question.treatment} = {label(value)}", treated))
     groups = 0
     for name in _splitting_columns(question):
-        parts = _parts(question, name)
+        parts = split(
+            question.column(name), question.seen(name), rules.few_levels, rules.least_share
+        )
         if len(parts) < 2 or groups + len(parts) > rules.most_groups:
             continue
         groups += len(parts)
-        for shown, where in parts:
-            answer = question.ask(value, versus, where=where, draws=rules.draws_of_parts)
-            lines.append(Line(name, shown, answer))
+        for part in parts:
+            answer = question.ask(value, versus, where=part, draws=rules.draws_of_parts)
+            lines.append(Line(name, part.label, answer))
     return lines
 
 
@@ -185,30 +186,3 @@ def _splitting_columns(question: Question) -> list[str]:
     free = graph.ancestral_closure([y]) - graph.descendants([t])
     confounders = graph.ancestral_closure([t])
     return [graph.nodes[i] for i in sorted(free, key=lambda i: (i not in confounders, i))]
-
-
-def _parts(question: Question, name: str) -> list[tuple[str, Where]]:
-    """Returns the groups that a column makes: their names, and who is in them."""
-    column, seen, rules = question.column(name), question.seen(name), question.rules
-    if isinstance(column, Levels) and len(column.levels) <= rules.few_levels:
-        return [
-            (label(level), partial(_has_level, name, level))
-            for code, level in enumerate(column.levels)
-            if (seen == code).mean() >= rules.least_share
-        ]
-    if isinstance(column, Levels):
-        if any(isinstance(level, str) for level in column.levels):
-            return []  # text has no median to split at
-        seen = np.array(column.levels, dtype=float)[seen.astype(np.int64)]
-    low, median, high = np.quantile(seen, (0.25, 0.5, 0.75))
-    middle = nearby(float(median), float(high - low))
-    if not rules.least_share <= (seen <= middle).mean() <= 1.0 - rules.least_share:
-        return []
-    return [
-        (f"{label(middle)} or less", lambda units: units[name].astype(float) <= middle),
-        (f"above {label(middle)}", lambda units: units[name].astype(float) > middle),
-    ]
-
-
-def _has_level(name: str, level: Label, units: pd.DataFrame) -> np.ndarray:
-    return (units[name] == level).to_numpy(dtype=bool)

@@ -214,6 +214,7 @@ def held_out_sentence(model: MissCNF) -> str:
         told = ["Linear mechanisms were kept: by a score test no mean asks for more."]
     forms = model.forms_.items()
     for what, names in (
+        ("Products of parents beside the line, shrunk", model.interactions_),
         ("Noise whose scale depends on the parents", [name for name, form in forms if form.scale]),
         ("Noise of a shape of its own", [name for name, form in forms if form.noise]),
     ):

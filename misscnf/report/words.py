@@ -22,7 +22,7 @@ from misscnf.data.cells import plain
 from misscnf.identification.words import percent
 from misscnf.queries.effects import Effect
 
-__all__ = ["rounded", "nearby", "significant", "signed", "whole", "label", "minus", "points"]
+__all__ = ["rounded", "significant", "signed", "whole", "label", "minus", "points"]
 __all__ += ["plural", "chance", "Answer"]
 
 
@@ -37,11 +37,6 @@ def rounded(value: float, spread: float) -> str:
     if abs(shown) >= 1e7 or decimals > 7:
         return significant(value)
     return _tidy_minus(f"{shown:{',' * (abs(shown) >= 1e4)}.{max(decimals, 0)}f}")
-
-
-def nearby(value: float, spread: float) -> float:
-    """Returns a short number near a value, within a twentieth of a spread around it."""
-    return value if spread <= 0.0 else round(value, math.ceil(-math.log10(spread / 20.0)))
 
 
 def significant(value: float, digits: int = 3) -> str:

@@ -124,7 +124,7 @@ def test_a_wide_outcome_of_a_table_with_holes_is_fitted_saved_and_read(tmp_path)
         df.loc[rng.random(len(df)) < 0.2, name] = np.nan
     graph, blocks = "covariates -> z; covariates, z -> y", {"covariates": names}
     model = MissCNF(graph, blocks=blocks, progress=False).fit(df)
-    assert "y" in model.curves_
+    assert "y" in model.interactions_
     assert model.networks_ == ()
     said = model.effect("y", do={"z": 1}, versus={"z": 0}, interval=0.95)
     truth = 1.0 + 1.5 / math.sqrt(2.0 * math.pi)

@@ -1,7 +1,7 @@
 """The table of discrete mechanisms: a line here, and every law holds or fails for it by name."""
 
 import torch
-from mechanisms import randomised
+from mechanisms import interacting, randomised
 
 from misscnf.data import domains as kinds
 from misscnf.data.domains import CONTINUOUS
@@ -9,6 +9,7 @@ from misscnf.mechanisms import Categorical, Count, Ordinal
 
 DISCRETE = {
     "binary": lambda p: Ordinal(p),
+    "binary, interactions": lambda p: interacting(Ordinal(p, curve=(3, 2))),
     "binary, network": lambda p: Ordinal(p, 2, (8, 6)),
     "ordinal of 3": lambda p: Ordinal(p, 3),
     "ordinal of 3, network": lambda p: Ordinal(p, 3, (8,)),
@@ -19,10 +20,12 @@ DISCRETE = {
     "categorical of 2": lambda p: Categorical(p, 2),
     "categorical of 2, network": lambda p: Categorical(p, 2, (8,)),
     "categorical of 3": lambda p: Categorical(p, 3),
+    "categorical of 3, interactions": lambda p: interacting(Categorical(p, 3, curve=(3, 2))),
     "categorical of 3, network": lambda p: Categorical(p, 3, (8, 6)),
     "categorical of 6": lambda p: Categorical(p, 6),
     "categorical of 6, network": lambda p: Categorical(p, 6, (8,), "relu"),
     "count": lambda p: Count(p),
+    "count, interactions": lambda p: interacting(Count(p, curve=(3, 2))),
     "count, network": lambda p: Count(p, (8,)),
     "count, Poisson": lambda p: Count(p, dispersed=False),
     "count, Poisson, network": lambda p: Count(p, (8, 6), dispersed=False),
@@ -65,4 +68,6 @@ def random_discrete(name, domains, seed=2):
             mechanism.location.bias += 1.0
             if mechanism.location.weight is not None:
                 mechanism.location.weight *= 0.5
+            if mechanism.location.curve is not None:
+                mechanism.location.curve.weight *= 0.1
     return mechanism

@@ -121,7 +121,8 @@ def test_ratios_without_a_denominator_are_none_and_not_nan():
 def test_an_effect_says_its_scale_and_its_arms():
     text = str(contrast(CURED, {"stage": "III", "dose": 2.0}, {}, arms()))
     assert "effect on cured of do(stage = 'III', dose = 2) versus no intervention" in text
-    assert "risk difference of 'yes'" in text
+    assert "risk of cured = yes: " in text
+    assert ", difference " in text
     assert "odds ratio" in text
     shifted = str(contrast(CURED, {"dose": lambda dose: dose}, VERSUS, arms()))
     assert "dose = f(dose)" in shifted

@@ -27,7 +27,7 @@ from misscnf.fitting.select.given import Given
 from misscnf.fitting.select.nonlinearity import left_p_value
 from misscnf.fitting.settings import Selection
 from misscnf.fitting.smooth.basis import CurveBasis, find_basis, fit_curve
-from misscnf.fitting.smooth.interactions import find_terms
+from misscnf.fitting.smooth.interactions import Terms, find_terms
 from misscnf.graph import CausalGraph
 from misscnf.mechanisms import Gaussian, Mechanism, Shape
 from misscnf.model import StructuralModel, Structure
@@ -142,7 +142,8 @@ class CurveTrial:
         basis = family.basis(line.features(family.pair[0]), given, block)
         if basis is None:
             return None
-        return CurveTrial(family, basis, _curve_elpd(family, basis, given), given)
+        plain = None if given.wide(block) else Terms.of(line)
+        return CurveTrial(family, basis, _curve_elpd(family, basis, plain, given), given)
 
     @property
     def share(self) -> float:
@@ -193,10 +194,12 @@ def reselect_curve(mechanism: Mechanism, given: Given, block: int) -> Mechanism:
     return mechanism.with_mean_of(fit_curve(basis, structure.parents_of(block), x, y, scale**-2.0))
 
 
-def _curve_elpd(family: Family, basis: CurveBasis, given: Given) -> ElpdDifference:
-    """Returns what a curve gains over the line."""
+def _curve_elpd(
+    family: Family, basis: CurveBasis, plain: Terms | None, given: Given
+) -> ElpdDifference:
+    """Returns what a curve gains over the line, with the products that it keeps."""
     folds = Folds.of(len(family.rows), given.selection, given.seed)
-    curves, lines = (family.fits(of, folds) for of in (basis, None))
+    curves, lines = (family.fits(of, folds) for of in (basis, plain))
     node = frozenset({family.node})
     crossed = CrossFit(family.completions(), folds, curves, lines, node)
     return crossed.elpd_difference(node, frozenset())

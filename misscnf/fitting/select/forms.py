@@ -37,7 +37,8 @@ class Form:
     noise: bool = False
     """whether the noise goes through a spline"""
     curve: tuple[int, ...] | None = None
-    """centres, products and basis functions, where a curve sets the mean"""
+    """centres, products and basis functions, where a curve sets the mean; terms and basis
+    functions, where products of parents stand beside a line"""
 
     def shape(self, full: Shape, scale_hidden: tuple[int, ...] = (32, 32)) -> Shape:
         """Returns the shape of the mechanism; `full` is that of a node with a network."""
@@ -51,7 +52,7 @@ class Form:
     @property
     def name(self) -> str:
         """The form in words, such as "network, spline noise"."""
-        words = ["network" if self.mean else "curve" if self.curve else "line"]
+        words = ["network" if self.mean else self._solved]
         return ", ".join(words + ["network scale"] * self.scale + ["spline noise"] * self.noise)
 
     def __str__(self) -> str:
@@ -62,7 +63,18 @@ class Form:
         """In one word; networks and splines are both fitted by training."""
         if self.mean or self.scale or self.noise:
             return "network"
-        return "curve" if self.curve else "linear"
+        return "curve" if self._solved == "curve" else "linear"
+
+    @property
+    def interactions(self) -> bool:
+        """Whether products of parents stand beside the line."""
+        return self.curve is not None and len(self.curve) == 2
+
+    @property
+    def _solved(self) -> str:
+        if self.interactions:
+            return "line with interactions"
+        return "curve" if self.curve else "line"
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values, for JSON."""

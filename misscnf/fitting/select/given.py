@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Generator, Tensor
@@ -59,6 +59,11 @@ class Given:
     def generator(self, purpose: str, *numbers: int) -> Generator:
         """Returns where the randomness of a purpose comes from."""
         return derive_generator(self.seed, purpose, *numbers)
+
+    def fewer(self, most: int) -> Given:
+        """Returns the same with at most so many rows, by chance."""
+        rows = some_rows(self.rows, replace(self.selection, most_rows=most), self.seed)
+        return replace(self, rows=rows)
 
     def complete(self, model: StructuralModel, purpose: str) -> Completions:
         """Returns completions of the rows by a model."""

@@ -1,5 +1,7 @@
 r"""Line, curve or network? Who asks, who is tried, and who wins.
 
+A line here is one with the products of its parents that it keeps (`products`).
+
 1. Blocks whose rows are likely enough under their line keep it (`nonlinearity`): nothing is fitted
    for them.
 2. The others try a curve, which is solved for (`curves`). One that beats the line clearly is
@@ -74,7 +76,7 @@ def choose_means(line: StructuralModel, given: Given, *, networks: bool = True) 
     """Chooses the form of every mean, block by block.
 
     Arguments:
-        line: The linear fit to all rows.
+        line: The linear fit to all rows, with the products that lines keep.
         given: Structure, rows, settings and seed.
         networks: Whether there are held-out rows enough to train one.
     """
@@ -198,9 +200,10 @@ def _compare_networks(
     lines = maximise_lines(line, completions, folds.weights(), settings)
     rich = replace(settings.shape, hidden=selection.hidden)
     lines = [with_mechanisms(its, beside) for its in lines]
+    laws = [beside.get(b, line.block(b)) for b in range(len(line.blocks))]
     shapes = [
-        Form(b in candidates, curve=beside[b].curve_size if b in beside else None).shape(rich)
-        for b in range(len(line.blocks))
+        Form(curve=law.curve_size).shape(rich) if b not in candidates else rich
+        for b, law in enumerate(laws)
     ]
     starts = [
         build_model(given.structure, shapes, its, given.seed + fold)

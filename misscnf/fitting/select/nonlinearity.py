@@ -27,7 +27,7 @@ from misscnf.fitting.settings import Selection
 from misscnf.mechanisms import Mechanism
 from misscnf.model import StructuralModel
 
-__all__ = ["left_p_value", "nonlinearity_p_values"]
+__all__ = ["left_p_value", "nonlinearity_p_values", "straight", "times"]
 
 
 @torch.no_grad()
@@ -47,7 +47,7 @@ def nonlinearity_p_values(
         settings: Which waves and products.
         seed: Where those of all features come from.
     """
-    tests = ScoreTests(line, completions, blocks, _straight)
+    tests = ScoreTests(line, completions, blocks, straight)
     found = {}
     for block in blocks:
         sizes: list[int] = []
@@ -57,7 +57,7 @@ def nonlinearity_p_values(
             groups = _directions(mechanism.features(cells.parents), settings, generator)
             scores = mechanism.line_scores(cells.own, cells.parents)
             sizes[:] = [group.shape[1] * scores.shape[1] for group in groups]
-            return torch.cat([_times(scores, group) for group in groups], 1)
+            return torch.cat([times(scores, group) for group in groups], 1)
 
         left = tests.left(block, bent)
         found[block] = combined_p_value(left.split(sizes, 1))
@@ -81,18 +81,17 @@ def left_p_value(
     assert mean is not None
     generator = torch.Generator().manual_seed(seed)
     groups = _directions(mechanism.features(x), settings, generator)
-    left = residual_of(_times(scores, torch.cat(groups, 1)), _times(scores, mean.columns(x)))
+    left = residual_of(times(scores, torch.cat(groups, 1)), times(scores, mean.columns(x)))
     return combined_p_value(left.split([group.shape[1] for group in groups], 1))
 
 
-def _straight(mechanism: Mechanism, cells: Cells) -> Tensor:
-    """Returns the scores of the line itself, s and s z."""
+def straight(mechanism: Mechanism, cells: Cells) -> Tensor:
+    """Returns the scores of what is there already, s and s z, and of basis functions."""
     scores = mechanism.line_scores(cells.own, cells.parents)
-    features = mechanism.features(cells.parents)
-    return torch.cat([scores, _times(scores, features)], 1)
+    return torch.cat([scores, times(scores, mechanism.basis(cells.parents))], 1)
 
 
-def _times(scores: Tensor, functions: Tensor) -> Tensor:
+def times(scores: Tensor, functions: Tensor) -> Tensor:
     """Returns all products of scores (n, k) and functions (n, q), (n, k q)."""
     return (scores[:, :, None] * functions[:, None, :]).flatten(1)
 

@@ -26,8 +26,8 @@ from torch import Tensor
 from misscnf.data.domains import Domain
 from misscnf.fitting.settings import Curves
 from misscnf.fitting.smooth.evidence import JITTER, line_of
-from misscnf.mechanisms import Gaussian
-from misscnf.mechanisms.interactions import FACTORS, Factors
+from misscnf.mechanisms import Gaussian, Mechanism
+from misscnf.mechanisms.interactions import FACTORS, Factors, Interactions
 
 __all__ = ["Terms", "find_terms"]
 
@@ -44,8 +44,8 @@ class Terms:
     """(1 + f, r)"""
     prior_precision: Tensor
     """(r,) precision of the prior of each weight"""
-    noise: float
-    """σ"""
+    noise: float = 1.0
+    """σ, where the mean of normal noise is meant"""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -56,13 +56,30 @@ class Terms:
     def mechanism(self, parents: Sequence[Domain]) -> Gaussian:
         """Returns a mechanism with these interactions, all weights zero."""
         found = Gaussian(parents, mean_curve=self.size).double()
+        self.write(found)
+        return found
+
+    @staticmethod
+    def of(mechanism: Mechanism) -> Terms | None:
+        """Reads the interactions of a mechanism with normal noise; None where it has none."""
+        parts = [part for part in mechanism.modules() if isinstance(part, Interactions)]
+        mean = mechanism.linear_mean()
+        if not parts or mean is None:
+            return None
+        (part,) = parts
+        factors = Factors(part.column, part.knot, part.side, part.floor, part.ceiling)
+        noise = float(mean.log_scale(part.tilt[:0]).exp().mean())
+        return Terms(factors, part.projection, part.tilt, part.prior_precision, noise)
+
+    def write(self, mechanism: Mechanism) -> None:
+        """Puts these interactions under a mechanism that has as many."""
         given = self.factors._asdict()
         for name in ("projection", "tilt", "prior_precision"):
             given[name] = getattr(self, name)
-        assert found.mean.curve is not None
-        for name, value in given.items():
-            getattr(found.mean.curve, name).copy_(value)
-        return found
+        for part in mechanism.modules():
+            if isinstance(part, Interactions):
+                for name, value in given.items():
+                    getattr(part, name).copy_(value)
 
 
 @torch.no_grad()

@@ -33,7 +33,7 @@ from torch import Generator, Tensor
 from misscnf.data.rows import ROWS_AT_ONCE, RowSource
 from misscnf.draws import derive_generator
 from misscnf.errors import FitError
-from misscnf.fitting.completions import Cells, Completions, Families
+from misscnf.fitting.completions import Completions, Families
 from misscnf.fitting.settings import Settings, Solving
 from misscnf.fitting.solve.quasi_newton import maximise
 from misscnf.inference.elimination import Plan
@@ -69,7 +69,7 @@ class _Line:
         log_scales = {at: mean.log_scale(cell.parents) for at, cell in cells.items()}
         self.log_scales = None if mean.constant_scale else log_scales
         self.log_scale = next(iter(log_scales.values())) if mean.constant_scale else None
-        self.root = self._root({at: _shares(cell) for at, cell in cells.items()})
+        self.root = self._root({at: cell.shares() for at, cell in cells.items()})
         self.moved = torch.zeros_like(self.start).requires_grad_()
         if self.log_scale is not None:
             self.start_log_scale = self.log_scale.clone()
@@ -243,14 +243,6 @@ def _laws(model: StructuralModel, batches: Batches) -> Laws:
         elif _moves(mechanism):
             laws[block] = _Other(mechanism)
     return laws
-
-
-def _shares(cells: Cells) -> Tensor:
-    """Returns how many rows each cell stands for, a completion being the K-th part of one."""
-    shares = torch.zeros_like(cells.own)
-    shares[: len(cells.free)] = 1.0
-    place = cells.place.flatten()
-    return shares.index_add(0, place, torch.full_like(cells.own[place], 1.0 / len(cells.place)))
 
 
 def _maximise_completions(model: StructuralModel, batches: Batches, laws: Laws) -> float:

@@ -70,6 +70,10 @@ def _value_and_gradient(
         part = (weights[:, rows] * completions.log_prob(rows, log_factor)).sum(1)
         part.sum().backward()
         value += part.detach()
+    for prior in ensemble.priors():
+        part = prior.log_probs(ensemble.parameters)
+        part.sum().backward()
+        value += part.detach()
     gradients = [
         (torch.zeros_like(tensor) if tensor.grad is None else tensor.grad).reshape(len(models), -1)
         for block in ensemble.parameters

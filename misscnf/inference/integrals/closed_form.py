@@ -166,13 +166,15 @@ def _linear_factor(
     """Returns a (n, m) and t (n,) of factors of one node, all hidden or all observed."""
     own_value, seen = model.family_of(values, node, rows)
     own_slot, slots = model.family_of(slot_of, node, rows)
-    weights = form.weights.to(values)
+    weights = form.weights.to(values).expand(len(rows), -1)
+    if form.slopes is not None:
+        weights = weights + form.slopes(seen)
     hidden = slots >= 0
-    known = torch.where(hidden, 0.0, seen) @ weights + form.intercept.to(values)
+    known = (torch.where(hidden, 0.0, seen) * weights).sum(1) + form.intercept.to(values)
     if form.offset is not None:
         known = known + form.offset(seen)
     a = values.new_zeros(len(rows), m + 1)  # the last column takes what is observed
-    a = a.scatter_add(1, torch.where(hidden, slots, m), -weights.expand(len(rows), -1))
+    a = a.scatter_add(1, torch.where(hidden, slots, m), -weights)
     is_hidden = own_slot >= 0
     own = torch.where(is_hidden, own_slot, m)[:, None]
     a = a.scatter_add(1, own, torch.ones_like(a[:, :1]))[:, :m]

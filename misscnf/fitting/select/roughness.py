@@ -1,0 +1,86 @@
+r"""Does what a fit leaves still wave? A test of each mechanism against fast waves and jumps.
+
+Lines and curves are smooth, and a truth such as sin(12 x) looks like noise to all of them: the
+effect of x is then zero, with a short interval. The score test of `nonlinearity` goes on where
+forms end. For each feature z of the parents, with s = ∂ log φ / ∂η at the fit,
+
+    Σ_rows E[ s sin(ω z) | x_O ],  Σ_rows E[ s cos(ω z) | x_O ],     ω above those of forms,
+
+are zero if the mechanism follows its parents, whatever was lost at random (`scores`). A jump has
+waves of every frequency. Bands of frequencies are groups with a p-value each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from misscnf.fitting.completions import Cells
+from misscnf.fitting.select.given import Given
+from misscnf.fitting.select.nonlinearity import straight, times
+from misscnf.fitting.select.scores import ScoreTests, combined_p_value
+from misscnf.mechanisms import Mechanism
+from misscnf.model import StructuralModel
+
+__all__ = ["Rough", "rough_blocks"]
+
+
+class Rough(NamedTuple):
+    """What one block leaves of the rows."""
+
+    p_value: float
+    """how likely so many fast waves are if the mechanism is right"""
+    parent: int
+    """the place of the parent along which there are most"""
+
+
+@torch.no_grad()
+def rough_blocks(model: StructuralModel, given: Given) -> Mapping[int, Rough]:
+    """Returns how rough what a fit leaves is, for each block with parents of many values.
+
+    Arguments:
+        model: The fit.
+        given: Structure, rows, settings and seed.
+    """
+    structure, settings = given.structure, given.selection
+    blocks = [
+        block
+        for block in range(len(model.blocks))
+        if not given.wide(block)
+        and any(domain.states is None for domain in structure.parents_of(block))
+    ]
+    if not blocks:
+        return {}
+    tests = ScoreTests(model, given.complete(model, "rough"), blocks, straight)
+    found = {}
+    for block in blocks:
+        domains, groups, parents, first = structure.parents_of(block), [], [], 0
+        for parent, domain in enumerate(domains):
+            for band in settings.rough_bands if domain.states is None else ():
+                if 2 * len(band) * settings.rows_a_wave <= tests.rows:
+                    groups.append(tests.left(block, _Waves(first, band, settings.farthest)))
+                    parents.append(parent)
+            first += domain.features
+        if groups:
+            said = [combined_p_value([group]) for group in groups]
+            lowest = min(range(len(said)), key=said.__getitem__)
+            found[block] = Rough(combined_p_value(groups), parents[lowest])
+    return found
+
+
+class _Waves:
+    """The scores of fast waves of one feature."""
+
+    def __init__(self, feature: int, band: tuple[float, ...], farthest: float) -> None:
+        self.feature, self.band, self.farthest = feature, torch.tensor(band), farthest
+
+    def __call__(self, mechanism: Mechanism, cells: Cells) -> Tensor:
+        """Returns s sin(ω z) and s cos(ω z), (cells, q)."""
+        z = mechanism.features(cells.parents)[:, self.feature]
+        z = (z - z.mean()) / z.std().clamp(min=1e-9)
+        phase = z.clamp(-self.farthest, self.farthest)[:, None] * self.band.to(z)
+        waves = torch.cat([torch.sin(phase), torch.cos(phase)], 1)
+        return times(mechanism.line_scores(cells.own, cells.parents), waves)

@@ -1,0 +1,134 @@
+"""Groups by a column, arms, one arm alone, and what stands beside an answer."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+
+from misscnf import MissCNF
+from misscnf.data.codecs import Continuous
+from misscnf.data.scales import Unit
+from misscnf.errors import InputError
+from misscnf.queries.effects import contrast
+from misscnf.queries.groups import split
+
+ON_TREATMENT = {"do": {"treated": 1}, "versus": {"treated": 0}}
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    sex, treated = rng.choice(["f", "m"], 500), rng.integers(0, 2, 500)
+    age = rng.normal(50.0, 10.0, 500)
+    y = 0.5 * treated + 0.8 * treated * (sex == "m") + 0.02 * age + rng.normal(size=500)
+    y[rng.random(500) < 0.1] = np.nan
+    return pd.DataFrame({"sex": sex, "age": age, "treated": treated, "y": y})
+
+
+@pytest.fixture(scope="module")
+def model(table):
+    return MissCNF("sex, age, treated -> y", progress=False).fit(table)
+
+
+@pytest.fixture(scope="module")
+def linear(table):
+    return MissCNF("sex, age, treated -> y", "linear", progress=False).fit(table)
+
+
+def test_every_group_has_its_effect_and_the_difference_has_an_interval(model):
+    found = model.effect("y", **ON_TREATMENT, by="sex", interval=0.95)
+    female, male = found.groups.effects.values()
+    alone = model.effect("y", **ON_TREATMENT, where="sex == 'm'", interval=0.95)
+    assert list(found.groups.effects) == ["f", "m"]
+    assert male.estimate == alone.estimate
+    assert male.interval == alone.interval
+    (apart,) = found.groups.differences
+    assert apart.estimate == pytest.approx(male.estimate - female.estimate)
+    assert apart.interval[0] < 0.8 < apart.interval[1]
+    # two independent groups: the variance of their difference is the sum of theirs
+    half = [(ends[1] - ends[0]) / 2 for ends in (apart.interval, female.interval, male.interval)]
+    assert half[0] == pytest.approx(math.hypot(*half[1:]), rel=0.25)
+    text = str(found)
+    assert "m against f: differs by" in text
+    assert "sex m: mean " in text
+    assert found.groups.to_dict()["groups"][1]["difference"] == apart.estimate
+
+
+def test_numbers_are_split_at_their_median_within_a_group(model):
+    found = model.effect("y", **ON_TREATMENT, by="age", where="sex == 'f'", draws=20_000)
+    below, above = found.groups.effects.values()
+    assert below.draws == pytest.approx(above.draws, rel=0.1)
+    assert "or less" in next(iter(found.groups.effects))
+    assert all("sex == 'f'" in effect.group for effect in (below, above))
+
+
+def test_a_line_says_that_its_groups_are_equal_by_construction(linear, model):
+    found = linear.effect("y", **ON_TREATMENT, by="sex", interval=0.95)
+    assert any(note.startswith("equal by construction") for note in found.notes)
+    assert "equal by construction" in str(found)
+    assert found.groups.differences[0].interval is None
+    assert linear.effect("y", **ON_TREATMENT, where="age > 60").equal_groups
+    assert not linear.effect("y", **ON_TREATMENT).notes
+    assert not model.effect("y", **ON_TREATMENT, where="age > 60").equal_groups
+
+
+def test_without_an_intervention_the_mean_is_that_of_the_outcome(model, linear, table):
+    """The outcome is lost at random, so that the rows that show it have the same mean; five
+    standard errors."""
+    found = linear.effect("y", interval=0.95)
+    seen = table["y"].dropna()
+    error = seen.std() / math.sqrt(len(seen))
+    assert found.estimate == pytest.approx(seen.mean(), abs=error)
+    assert (found.interval[1] - found.interval[0]) / 3.92 == pytest.approx(error, rel=0.3)
+    assert str(found).startswith("y without intervention: mean ")
+    assert found.mean_versus is None
+    men = model.effect("sex", event="m")
+    assert men.estimate == pytest.approx((table["sex"] == "m").mean(), abs=0.01)
+    assert "risk of sex = m: " in str(men)
+
+
+def test_arms_are_told_with_their_intervals(model):
+    found = model.effect("y", **ON_TREATMENT, interval=0.95)
+    assert found.mean_interval[0] < found.mean < found.mean_interval[1]
+    assert f"mean {found.mean:.4g} ({found.mean_interval[0]:.4g} to" in str(found)
+
+
+def test_an_error_of_rounding_is_not_told(linear):
+    assert "Monte-Carlo" not in str(linear.effect("y", **ON_TREATMENT))
+
+
+def test_plain_estimates_are_those_of_a_regression(model, table):
+    found = model.effect("y", **ON_TREATMENT, interval=0.95)
+    crude, complete = model.plain_estimates(found)
+    shown = table.dropna()
+    arms = [shown.y[shown.treated == arm] for arm in (1, 0)]
+    assert crude.estimate == pytest.approx(arms[0].mean() - arms[1].mean())
+    design = sm.add_constant(
+        pd.DataFrame({"t": shown.treated, "m": shown.sex == "m", "age": shown.age}).astype(float)
+    )
+    fit = sm.OLS(shown.y, design).fit(cov_type="HC1")
+    assert complete.estimate == pytest.approx(fit.params["t"])
+    assert complete.interval == pytest.approx(tuple(fit.conf_int().loc["t"]))
+    assert complete.rows == len(shown)
+    assert model.plain_estimates(model.effect("y", do={"age": "age + 1"})) == []
+
+
+def test_e_values_are_those_of_the_paper():
+    """VanderWeele and Ding 2017: a risk ratio of 3.9 (1.8 to 8.7) has 7.26 and 3.0."""
+    column = Continuous("y", Unit(0.0, 1.0))
+    arms = np.array([1.0, 3.0]), np.array([0.0, 2.0])
+    found = contrast(column, {"t": 1}, {"t": 0}, arms)
+    ratio = math.exp(0.91 * 1.0 / 1.0)
+    assert found.e_values()[0] == pytest.approx(ratio + math.sqrt(ratio * (ratio - 1.0)))
+    smoking = type(found)(**{**vars(found), "risk_ratio": 3.9, "risk_ratio_interval": (1.8, 8.7)})
+    assert smoking.e_values() == pytest.approx((7.26, 3.0), abs=0.01)
+    nothing = type(found)(**{**vars(smoking), "risk_ratio_interval": (0.9, 8.7)})
+    assert nothing.e_values()[1] == 1.0
+
+
+def test_a_column_without_groups_is_refused(model):
+    with pytest.raises(InputError, match="nosuch"):
+        model.effect("y", **ON_TREATMENT, by="nosuch")
+    assert split(Continuous("y", Unit(0.0, 1.0)), np.zeros(9), 4, 0.1) == []
