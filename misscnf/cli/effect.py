@@ -57,7 +57,7 @@ def effect(
     ] = None,
     beside: Annotated[
         bool,
-        typer.Option("--beside", help="Also plain estimates, and the E-value."),
+        typer.Option("--beside", help="Also plain estimates, and the E-value.", hidden=True),
     ] = False,
     treated: Annotated[
         bool,
