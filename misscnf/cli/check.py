@@ -8,6 +8,7 @@ import typer
 
 from misscnf.cli.endings import in_a_sentence
 from misscnf.cli.options import (
+    Auxiliary,
     Blocks,
     Data,
     Dates,
@@ -32,6 +33,7 @@ def check(
     graph: Graph,
     block: Blocks = None,
     loss: Losses = None,
+    auxiliary: Auxiliary = None,
     effect: Annotated[str | None, option("--effect", "Only what one effect needs.", "T:Y")] = None,
     kinds: KindsFile = None,
     na: Na = None,
@@ -49,6 +51,7 @@ def check(
     causal_graph = inputs.read_graph(graph, block)
     inputs.check_nodes(pair or (), causal_graph, f"--effect {effect}")
     frame = inputs.read_rows(data, inputs.reading(na, sep, decimal, dates))
+    causal_graph = inputs.with_auxiliary(causal_graph, auxiliary, frame)
     causal_graph = inputs.with_loss(causal_graph, loss, frame)
     inputs.check_kinds(kinds, causal_graph, frame)
     with inputs.naming(inputs.shown(data)):

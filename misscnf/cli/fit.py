@@ -13,6 +13,7 @@ import typer
 
 from misscnf.cli.endings import Stopped, in_a_sentence, say
 from misscnf.cli.options import (
+    Auxiliary,
     Blocks,
     Data,
     Dates,
@@ -42,6 +43,7 @@ def fit(
     graph: Graph,
     block: Blocks = None,
     loss: Losses = None,
+    auxiliary: Auxiliary = None,
     out: Annotated[str, option("--out", "The folder of the model.", "DIR")],
     preset: Annotated[str, option("--preset", "auto, linear or paper.", "NAME")] = "auto",
     kinds: KindsFile = None,
@@ -81,6 +83,7 @@ def fit(
         outputs.check_target(checkpoint, "--checkpoint", folder=True)
     causal_graph = inputs.read_graph(graph, block)
     frame = inputs.read_rows(data, inputs.reading(na, sep, decimal, dates))
+    causal_graph = inputs.with_auxiliary(causal_graph, auxiliary, frame)
     causal_graph = inputs.with_loss(causal_graph, loss, frame)
     inputs.check_kinds(kinds, causal_graph, frame)
     model = MissCNF(
@@ -168,6 +171,7 @@ def _summary(model: MissCNF, rows: int, out: str, seconds: float) -> dict[str, A
         "forms": {name: str(form) for name, form in model.forms_.items()},
         "comparison": model.comparison_,
         "blocks": model.blocks_,
+        "auxiliary": list(model.graph_.auxiliary),
         "kinds": model.kinds_,
         "seed": model.seed,
         "seconds": round(seconds, 3),

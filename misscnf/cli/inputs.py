@@ -98,6 +98,12 @@ def read_graph(source: str, blocks: Iterable[str] | None = None) -> CausalGraph:
         return CausalGraph.read(source, named)
 
 
+def with_auxiliary(graph: CausalGraph, names: str | None, frame: pd.DataFrame) -> CausalGraph:
+    """Returns a graph with auxiliary columns such as "a,b"."""
+    with naming("--auxiliary"):
+        return graph.with_auxiliary(_words(names), frame.columns)
+
+
 def with_loss(
     graph: CausalGraph, losses: Sequence[str] | None, frame: pd.DataFrame
 ) -> CausalGraph:

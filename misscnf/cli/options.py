@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 __all__ = [
+    "Auxiliary",
     "Blocks",
     "Data",
     "Dates",
@@ -49,6 +50,10 @@ Losses = Annotated[
     option(
         "--loss", "What drives the loss of a column; repeatable. self for all.", "'Y: A, B, …'"
     ),
+]
+Auxiliary = Annotated[
+    str | None,
+    option("--auxiliary", "Columns that tell of lost values; not in the graph.", "NAMES"),
 ]
 KindsFile = Annotated[
     str | None, option("--kinds", "Kinds of columns, a .json or .yaml file.", "FILE")

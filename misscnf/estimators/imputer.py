@@ -154,7 +154,8 @@ class MissCNFImputer(HoleyMixin, OneToOneFeatureMixin, TransformerMixin, BaseEst
             for name, of in graph.blocks.items()
         }
         blocks = {name: of for name, of in members.items() if of}
-        return CausalGraph.from_edges(edges, nodes, blocks) if nodes else None
+        extra = [name for name in graph.auxiliary if name not in self.constants_]
+        return CausalGraph.from_edges(edges, nodes, blocks, extra) if nodes else None
 
     def _read(self, X: ArrayLike, *, first: bool) -> pd.DataFrame:
         """Returns the table with names, its columns noted or compared as scikit-learn does."""

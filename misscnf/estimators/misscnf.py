@@ -107,11 +107,14 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         loss: What drives the loss of values, such as `{"y": ["y", "dose"]}`, or "self": every
             column with holes by itself and its parents. The same as arrows into `missing(y)` in
             the graph; None takes holes as lost at random.
+        auxiliary: Columns that help to tell what is lost, such as `["income"]`, without a place in
+            the graph: they are modelled below everything, and no cause is claimed.
         allow_uncovered: Whether to train networks although some family is never seen whole.
         progress: Whether to show a progress bar; None shows it in a terminal.
 
     Attributes:
-        graph_: The `CausalGraph`, with the arrows inside blocks that the rows asked for.
+        graph_: The `CausalGraph`, with the arrows inside blocks and into auxiliary columns that
+            the rows asked for.
         blocks_: For each block its members, in the order of its factorisation, each with the
             members that it was found to depend on.
         model_: The fitted `StructuralModel`, over standardised columns and codes.
@@ -158,6 +161,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         settings: dict[str, Any] | None = None,
         blocks: Mapping[str, Sequence[str]] | None = None,
         loss: Loss | None = None,
+        auxiliary: Sequence[str] | None = None,
         allow_uncovered: bool = False,
         progress: bool | None = None,
     ) -> None:
@@ -170,6 +174,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         self.settings = settings
         self.blocks = blocks
         self.loss = loss
+        self.auxiliary = auxiliary
         self.allow_uncovered = allow_uncovered
         self.progress = progress
 
@@ -192,7 +197,8 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             checkpoint: A directory that lets an interrupted fit go on to the same bits.
         """
         source = df if isinstance(df, IncompleteTable) else read_table(name_columns(df))
-        graph = self._read_graph(source.columns).with_loss(self.loss, holed_columns(source))
+        graph = self._read_graph(source.columns).with_auxiliary(self.auxiliary, source.columns)
+        graph = graph.with_loss(self.loss, holed_columns(source))
         settings = preset_settings(self.preset, self.settings)
         device = _device(self.device)
         if self.unseen not in ("error", "missing"):
@@ -211,6 +217,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         richer = settings.selection.whole_members
         lines = [] if richer else whole_members(graph, table.observed)
         lines += _lines_of_loss(graph, table.observed)
+        lines += map(graph.index, graph.auxiliary)
         self._check_families(graph, table, settings)
         unlikely = unlikely_values(table, CheckSettings().unlikely)
         for one in unlikely:
@@ -336,7 +343,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         uncovered = [
             name
             for name in uncovered_families(graph, table.observed)
-            if graph.index(name) not in graph.indicators
+            if graph.index(name) not in graph.indicators and name not in graph.auxiliary
         ]
         sentence = warning_sentence(graph, uncovered) if uncovered else ""
         if uncovered and settings.train and not self.allow_uncovered:
@@ -446,6 +453,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             unseen=about.get("unseen", "error"),
             seed=about["seed"],
             blocks=model.graph.blocks or None,
+            auxiliary=list(model.graph.auxiliary) or None,
         )
         self.graph_, self.settings_ = model.graph, settings
         self.schema_, self.kinds_ = schema, schema.describe()

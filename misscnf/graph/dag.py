@@ -18,6 +18,9 @@ is claimed. Their joint law can be factorised in any order,
 
 so a fit completes the graph by arrows inside a block (`fitting.select.parents`). These are a way
 of writing a law, not causes: interventions on members are refused.
+
+Auxiliary columns stand below everything and have no place among causes: their law given all other
+columns, p(a | x), tells what a row hides, and its arrows are completed by a fit in the same way.
 """
 
 from __future__ import annotations
@@ -64,6 +67,8 @@ class CausalGraph:
     """For each node the positions of its direct causes, ascending, all smaller than its own."""
     blocks: dict[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """Names of blocks with their members, two or more, among whom no arrow is claimed."""
+    auxiliary: tuple[str, ...] = ()
+    """Nodes that help to tell what is lost; arrows into them are no causes."""
 
     @classmethod
     def from_edges(
@@ -71,6 +76,7 @@ class CausalGraph:
         edges: Iterable[Edge],
         nodes: Iterable[str] = (),
         blocks: Mapping[str, Iterable[str]] | None = None,
+        auxiliary: Iterable[str] = (),
     ) -> CausalGraph:
         """Makes a graph from (cause, effect) pairs; every other way of making one ends here.
 
@@ -81,20 +87,28 @@ class CausalGraph:
             blocks: Members of each block. Its name may stand in edges, for all of them. What
                 points to a member points to all, and edges inside a block are how its law is
                 written.
+            auxiliary: Nodes without a place among causes, such as `with_auxiliary` adds.
 
         Raises:
             InputError: If a name is not a non-empty string, a node is listed twice, an edge is
-                not a pair, the edges form a cycle, there is no node at all, or a node is in two
-                blocks.
+                not a pair, the edges form a cycle, there is no node at all, a node is in two
+                blocks, or an auxiliary column is given as a cause.
         """
         members = _checked_blocks(blocks or {})
         listed = _checked_nodes(nodes)
         pairs = [_checked_edge(edge) for edge in _in_fixed_order(edges)]
         listed, pairs = _spell_out(listed, pairs, members)
-        names = list(dict.fromkeys([*listed, *(name for pair in pairs for name in pair)]))
+        extra = tuple(_checked_nodes(auxiliary))
+        names = list(dict.fromkeys([*listed, *itertools.chain.from_iterable(pairs), *extra]))
         if not names:
             raise InputError("the graph is empty; give at least one node.")
         check_indicators(dict.fromkeys(names), pairs)
+        for cause, effect in pairs:
+            if cause in extra and effect not in extra and column_of(effect) is None:
+                raise InputError(
+                    f"the arrow {cause} → {effect} makes a cause of the auxiliary column "
+                    f"{cause!r}; leave it out of the auxiliary columns, or leave out the arrow."
+                )
         number = {name: i for i, name in enumerate(names)}
         causes: list[set[int]] = [set() for _ in names]
         for cause, effect in pairs:
@@ -110,7 +124,7 @@ class CausalGraph:
             ) from None
         position = {i: place for place, i in enumerate(order)}
         parents = tuple(tuple(sorted(position[p] for p in causes[i])) for i in order)
-        return cls(tuple(names[i] for i in order), parents, _many(members))
+        return cls(tuple(names[i] for i in order), parents, _many(members), extra)
 
     @classmethod
     def from_tiers(cls, tiers: Iterable[str | Iterable[str]]) -> CausalGraph:
@@ -186,9 +200,11 @@ class CausalGraph:
     def __repr__(self) -> str:
         parts = [f"{cause} → {effect}" for cause, effect in self._edges_of_blocks()]
         in_edges = {name for part in parts for name in part.split(" → ")}
+        in_edges.update(self.auxiliary)
         parts += [n for n in dict.fromkeys(map(self._shown, self.nodes)) if n not in in_edges]
         if len(parts) > 12:
             parts = [*parts[:12], "…"]
+        parts += [f"auxiliary {', '.join(self.auxiliary)}"] if self.auxiliary else []
         return f"CausalGraph({len(self)} node{'s' * (len(self) > 1)}: {'; '.join(parts)})"
 
     def index(self, name: str) -> int:
@@ -211,13 +227,25 @@ class CausalGraph:
         return self._block_of.get(name)
 
     def refuse_intervention(self, name: str) -> None:
-        """Refuses an intervention on a member of a block, inside which nothing is a cause."""
+        """Refuses an intervention on a member of a block, or on an auxiliary column."""
+        self._refuse_auxiliary(name, "nothing says what setting it would do")
         block = self.block_of(name)
         if block is not None:
             raise InputError(
                 f"{name!r} is a member of the block {block!r}, inside which no arrow is claimed, "
                 f"so nothing says what setting it would do to the others; take it out of the "
                 f"block, and draw its arrows."
+            )
+
+    def refuse_outcome(self, name: str) -> None:
+        """Refuses the effect of an intervention on an auxiliary column."""
+        self._refuse_auxiliary(name, "nothing says what an intervention does to it")
+
+    def _refuse_auxiliary(self, name: str, unsaid: str) -> None:
+        if name in self.auxiliary:
+            raise InputError(
+                f"{name!r} is an auxiliary column, without a place in the graph, so {unsaid}; "
+                f"draw its arrows in the graph instead."
             )
 
     def in_blocks(self, names: Iterable[str]) -> list[str]:
@@ -237,7 +265,47 @@ class CausalGraph:
         kept = [edge for edge in self.edges if not self._is_inside(edge)]
         wanted = {block: iter([n for n in order if n in of]) for block, of in self.blocks.items()}
         nodes = [next(wanted.get(self._shown(name), iter(())), name) for name in self.nodes]
-        return CausalGraph.from_edges([*kept, *inside], nodes, self.blocks)
+        return CausalGraph.from_edges([*kept, *inside], nodes, self.blocks, self.auxiliary)
+
+    def with_auxiliary(self, names: Iterable[str] | None, columns: Iterable[Any]) -> CausalGraph:
+        """Returns the graph with auxiliary columns, which have no arrows before a fit.
+
+        Arguments:
+            names: The columns. The graph may have them as what drives a loss, `a -> missing(y)`,
+                and in no other place.
+            columns: Those of the table.
+        """
+        if names is not None and (isinstance(names, str) or not isinstance(names, Iterable)):
+            raise InputError(f"auxiliary is a list of columns, such as ['a', 'b']; got {names!r}.")
+        if not names:
+            return self
+        wanted, there = _checked_nodes(names), list(columns)
+        for name in wanted:
+            if name not in there:
+                close = difflib.get_close_matches(name, [c for c in there if isinstance(c, str)])
+                hint = f"did you mean {close[0]!r}?" if close else "name one that is there."
+                raise InputError(f"the table has no auxiliary column {name!r}; {hint}")
+            if name in self.nodes and name not in self.auxiliary and not self._only_drives(name):
+                raise InputError(
+                    f"{name!r} is given as auxiliary, and is in the graph already; leave it out "
+                    f"of one of the two."
+                )
+        extra = list(dict.fromkeys([*self.auxiliary, *wanted]))
+        return CausalGraph.from_edges(self.edges, self.nodes, self.blocks, extra)
+
+    def _only_drives(self, name: str) -> bool:
+        """Says whether a node is there as what drives losses, and in no other place."""
+        place = self.index(name)
+        below = self.children[place]
+        return bool(below) and not self.parents[place] and self.indicators.keys() >= set(below)
+
+    def without_auxiliary(self) -> CausalGraph:
+        """Returns the graph of the columns that have a place in it."""
+        if not self.auxiliary:
+            return self
+        nodes = [name for name in self.nodes if name not in self.auxiliary]
+        edges = [edge for edge in self.edges if set(edge).isdisjoint(self.auxiliary)]
+        return CausalGraph.from_edges(edges, nodes, self.blocks)
 
     def with_loss(self, loss: Loss | None, holes: Collection[str] = ()) -> CausalGraph:
         """Returns the graph with indicators of loss; see `misscnf.graph.indicators`.
@@ -249,8 +317,10 @@ class CausalGraph:
         if loss is None:
             return self
         parents = {name: self.parents_of(name) for name in self.nodes}
-        edges = loss_edges(loss, self.nodes, parents, holes)
-        return CausalGraph.from_edges([*self.edges, *edges], self.nodes, self.blocks)
+        edges = loss_edges(loss, self.nodes, parents, set(holes).difference(self.auxiliary))
+        return CausalGraph.from_edges(
+            [*self.edges, *edges], self.nodes, self.blocks, self.auxiliary
+        )
 
     def without_indicators(self) -> CausalGraph:
         """Returns the graph of the values alone."""
@@ -258,7 +328,7 @@ class CausalGraph:
             return self
         nodes = [name for name in self.nodes if column_of(name) is None]
         edges = [edge for edge in self.edges if column_of(edge[1]) is None]
-        return CausalGraph.from_edges(edges, nodes, self.blocks)
+        return CausalGraph.from_edges(edges, nodes, self.blocks, self.auxiliary)
 
     @cached_property
     def indicators(self) -> dict[int, int]:
@@ -283,7 +353,7 @@ class CausalGraph:
 
     @property
     def edges_inside(self) -> list[Edge]:
-        """The arrows between members of one block: how its law is written, and no causes."""
+        """Arrows that are no causes: between members of a block, or into auxiliary columns."""
         return [edge for edge in self.edges if self._is_inside(edge)]
 
     @cached_property
@@ -336,7 +406,7 @@ class CausalGraph:
     def to_dict(self) -> dict[str, list[str]]:
         """Returns ``{child: [parents]}`` for all nodes in order.
 
-        `read` gives the graph back; its `blocks` are said beside it.
+        `read` gives the graph back; its `blocks` and `auxiliary` are said beside it.
         """
         return {name: list(self.parents_of(name)) for name in self.nodes}
 
@@ -350,7 +420,8 @@ class CausalGraph:
 
     def _is_inside(self, edge: Edge) -> bool:
         block = self._block_of.get(edge[0])
-        return block is not None and block == self._block_of.get(edge[1])
+        within = block is not None and block == self._block_of.get(edge[1])
+        return within or edge[1] in self.auxiliary
 
     def _refuse_arrows_inside(self) -> None:
         for cause, effect in self.edges_inside:

@@ -49,6 +49,7 @@ def check(
     kinds: Kinds = None,
     blocks: Mapping[str, Sequence[str]] | None = None,
     loss: Loss | None = None,
+    auxiliary: Sequence[str] | None = None,
     chance: float | None = None,
     share: float | None = None,
     settings: CheckSettings | Mapping[str, object] | None = None,
@@ -64,6 +65,7 @@ def check(
         kinds: Kinds of columns, as `MissCNF` takes them.
         blocks: Columns without arrows among them, likewise.
         loss: What drives the loss of which column, likewise: the report says what identifies it.
+        auxiliary: Columns that help to tell what is lost and have no place in the graph, likewise.
         chance: A family counts as unseen where the chance to see it whole is below this; short for
             the setting "regions.chance", 0.02 by default.
         share: Regions with a smaller share of the rows are left alone; short for "regions.share",
@@ -85,7 +87,8 @@ def check(
     """
     if not isinstance(df, IncompleteTable):
         df = read_table(df)
-    graph = CausalGraph.read(graph, blocks).with_loss(loss, holed_columns(df))
+    graph = CausalGraph.read(graph, blocks).with_auxiliary(auxiliary, df.columns)
+    graph = graph.with_loss(loss, holed_columns(df))
     if not isinstance(settings, CheckSettings):
         settings = change(CheckSettings(), settings or {})
     short = {"regions.chance": chance, "regions.share": share}
@@ -97,7 +100,7 @@ def check(
     if not graph.edges_inside:  # of blocks; a fitted graph has its arrows
         graph = arrange_blocks(graph, table.values, table.observed, table.schema.domains)
         table = table.in_order(graph.nodes)
-    asked, needed = None, list(range(len(graph)))
+    asked, needed = None, [i for i, name in enumerate(graph.nodes) if name not in graph.auxiliary]
     if effect is not None:
         asked = read_effect(graph, effect)
         needed = sorted(needed_for_effect(graph, *map(graph.index, asked)))
@@ -177,6 +180,7 @@ def read_effect(graph: CausalGraph, effect: tuple[str, str]) -> tuple[str, str]:
         said = f"an effect is of one node on another; got {treatment!r} twice."
         raise InputError(said, about="effect")
     graph.refuse_intervention(treatment)
+    graph.refuse_outcome(outcome)
     return treatment, outcome
 
 

@@ -153,10 +153,11 @@ def leaning(
         return question, None if t is None else names[t], names[y], *told
 
     above = [graph.ancestral_closure([y]) for y in range(len(graph))]
-    lines = [line("marginal", None, y, needed) for y, needed in enumerate(above)]
-    causes = (t for t, name in enumerate(graph.nodes) if graph.block_of(name) is None)
-    for t in causes:
-        below = graph.descendants([t]) - {t}
+    extra = set(map(graph.index, graph.auxiliary))
+    asked = [i for i in range(len(graph)) if i not in extra]
+    lines = [line("marginal", None, y, above[y]) for y in asked]
+    for t in (t for t in asked if graph.block_of(names[t]) is None):
+        below = graph.descendants([t]) - {t} - extra
         for y in sorted(below):
             lines.append(line("effect", t, y, needed_for_effect(graph, t, y)))
             lines.append(line("counterfactual", t, y, below & above[y]))

@@ -150,14 +150,16 @@ def claims(graph: CausalGraph) -> list[tuple[int, int]]:
     """Returns the pairs (i, j), j before i, that the graph makes independent given pa(i).
 
     Both are columns of values: what rows show is chosen by indicators, and says nothing of them.
+    Of auxiliary columns nothing is claimed.
     """
     blocks = ([graph.index(name) for name in members] for members in graph.blocks.values())
+    silent = {*graph.indicators, *map(graph.index, graph.auxiliary)}
     unclaimed = {pair for members in blocks for pair in itertools.permutations(members, 2)}
     return [
         (i, j)
         for i, parents in enumerate(graph.parents)
         for j in sorted(set(range(i)).difference(parents))
-        if (i, j) not in unclaimed and not {i, j} & graph.indicators.keys()
+        if (i, j) not in unclaimed and not {i, j} & silent
     ]
 
 

@@ -165,6 +165,12 @@ class Report:
         told = p_value is not None and p_value < self.settings.little.level
         return not (told or any(line.by for line in self.loss))
 
+    @property
+    def loss_outside(self) -> list[str]:
+        """The columns outside the graph that losses go with, which a fit does not see."""
+        names = [by.column for line in self.loss for by in line.by if by.kept]
+        return [name for name in dict.fromkeys(names) if name not in self.graph.nodes]
+
     def summary(self) -> str:
         """Returns the report as text."""
         return write_summary(self)
@@ -182,6 +188,7 @@ class Report:
         found["full_pattern"] = found.pop("full_pattern_sentence")
         found["graph"] = self.graph.to_dict()
         found["blocks"] = {name: list(members) for name, members in self.graph.blocks.items()}
+        found["auxiliary"] = list(self.graph.auxiliary)
         found["patterns"] = [
             {
                 "observed": [node for node in self.graph.nodes if line[node]],

@@ -338,12 +338,12 @@ def _loss(report: Report) -> str:
             "  Nothing here contradicts loss completely at random; loss that depends on the lost "
             "values themselves\n  would look the same, and no table can tell."
         )
-    names = [by.column for line in report.loss for by in line.by if by.kept]
-    outside = [name for name in dict.fromkeys(names) if name not in report.graph.nodes]
+    outside = report.loss_outside
     if outside:
         lines.append(
             "  Loss goes with columns outside the graph, which a fit does not see: "
-            f"{listed(outside)}.\n  That makes MAR doubtful: draw them as nodes."
+            f"{listed(outside)}.\n  That makes MAR doubtful: give them as auxiliary=[…] "
+            "(--auxiliary), or draw them as nodes."
         )
     return "\n".join(lines)
 

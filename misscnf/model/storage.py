@@ -108,7 +108,8 @@ def _describe(model: StructuralModel, block: int) -> dict[str, Any]:
 
 def _build(content: Mapping[str, Any], tensors: dict[str, Tensor]) -> StructuralModel:
     plain = CausalGraph.read(dict(content["graph"]))
-    graph = CausalGraph.from_edges(plain.edges, plain.nodes, content.get("blocks"))
+    beside = content.get("blocks"), content.get("auxiliary", ())
+    graph = CausalGraph.from_edges(plain.edges, plain.nodes, *beside)
     with torch.device("meta"):  # no memory is asked for before the shapes are known to fit
         sketch = _assemble(content, graph)
     shapes = {name: tensor.shape for name, tensor in sketch.state_dict().items()}
@@ -141,6 +142,8 @@ def _content(model: StructuralModel) -> dict[str, Any]:
         "mechanisms": [_describe(model, block) for block in range(len(model.blocks))],
         "keys": list(model.keys),
     }
+    if model.graph.auxiliary:
+        content["auxiliary"] = model.graph.auxiliary
     return dict(json.loads(json.dumps(content)))
 
 

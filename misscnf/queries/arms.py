@@ -54,6 +54,7 @@ class Question:
         self.node, self.group = graph.index(outcome), Group(graph, schema, where, taken)
         for name in (name for arm in arms for name in arm):
             graph.refuse_intervention(name)
+            graph.refuse_outcome(outcome)
         self.moved = graph.descendants(graph.index(name) for arm in arms for name in arm)
         """The nodes that some arm leads to."""
 

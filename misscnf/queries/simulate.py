@@ -90,6 +90,7 @@ class QueryMixin(EffectMixin):
             seen[:, list(self.schema_.indicators)] = False
             table = replace(table, observed=seen)
         policies = read_policies(do, self._graph(), self.schema_, len(table), seed)
+        table = self._unclaimed_hidden(table, policies)
         names = [given] if isinstance(given, str) else list(given)
         nodes = [self.graph_.index(name) for name in names]
         result = self._log_prob(table, table.observed, policies, seed, "joint")
@@ -139,7 +140,8 @@ class QueryMixin(EffectMixin):
 
         Arguments:
             rows: How many rows; with `given`, how many draws of each row (1).
-            do: Interventions: values, rules or draws (docs/policies.md).
+            do: Interventions: values, rules or draws (docs/policies.md). Auxiliary columns are
+                left out then: nothing is known of what it does to them.
             given: Rows to complete: draws come from p(rest | what a row shows), in the intervened
                 world. What a row shows of a column with a value or a rule is left out; of a column
                 with a `Draw` it counts, so leave it empty to have it drawn.
@@ -154,10 +156,14 @@ class QueryMixin(EffectMixin):
         if given is not None:
             table = self._read(given)
             policies = read_policies(do, self._graph(), self.schema_, len(table), seed)
+            table = self._unclaimed_hidden(table, policies)
             values = self._draw(table, 1 if rows is None else rows, policies, seed)
             counted = counted_nodes(policies, len(self.graph_))
             replaced = set(range(len(self.graph_))).difference(counted)
-            return self._frame(table, values, flat=rows is None, replaced=replaced, exact=policies)
+            drawn = self._frame(
+                table, values, flat=rows is None, replaced=replaced, exact=policies
+            )
+            return self._claimed(drawn, policies)
         if rows is None:
             raise InputError("sample needs a number of rows, or given= a table to complete.")
         check_count("rows", rows)
@@ -165,7 +171,23 @@ class QueryMixin(EffectMixin):
         self._warn_beyond(do)
         noise = self._noise(rows, seed, "sample")
         values = self.model_.generate(noise, policies)
-        return self.schema_.decode_frame(values, exact=policies, holes=holes)
+        drawn = self.schema_.decode_frame(values, exact=policies, holes=holes)
+        return self._claimed(drawn, policies)
+
+    def _unclaimed_hidden(
+        self, table: IncompleteTable, policies: Mapping[int, Policy]
+    ) -> IncompleteTable:
+        """Hides auxiliary columns under an intervention: of what it does to them none knows."""
+        extra = [self.graph_.index(name) for name in self.graph_.auxiliary]
+        if not extra or not policies:
+            return table
+        seen = table.observed.clone()
+        seen[:, extra] = False
+        return replace(table, observed=seen)
+
+    def _claimed(self, drawn: pd.DataFrame, policies: Mapping[int, Policy]) -> pd.DataFrame:
+        """Leaves auxiliary columns out under an intervention."""
+        return drawn.drop(columns=list(self.graph_.auxiliary)) if policies else drawn
 
     def counterfactual(
         self,
@@ -182,8 +204,9 @@ class QueryMixin(EffectMixin):
 
         Rows may have holes: each draw then completes the row from its posterior, so that the noise
         of what is hidden is a posterior draw too. What does not descend from an intervened column
-        comes back as the row shows it. Many noises make one discrete value: each draw has one of
-        them, from its law given the row (`docs/kinds.md` says what that assumes).
+        comes back as the row shows it; auxiliary columns are left out. Many noises make one
+        discrete value: each draw has one of them, from its law given the row (`docs/kinds.md` says
+        what that assumes).
 
         Arguments:
             df: The factual rows.
@@ -216,7 +239,10 @@ class QueryMixin(EffectMixin):
         values = sweep(self.model_)
         touched = self.graph_.descendants(policies)
         if interval is None:
-            return self._frame(table, values, flat=draws is None, replaced=touched, exact=policies)
+            shown = self._frame(
+                table, values, flat=draws is None, replaced=touched, exact=policies
+            )
+            return self._claimed(shown, policies)
         found, _ = self._replicates(interval, data, replicates)
         if found is not None and found.doubt is not None:
             raise InputError(f"no interval can be given: {found.doubt}")
@@ -224,7 +250,11 @@ class QueryMixin(EffectMixin):
         discrete = torch.tensor([domain.states is not None for domain in self.schema_.domains])
         middle = torch.where(discrete, values.mode(0).values, values.mean(0))
         shown = self._frame(table, middle[None], flat=True, replaced=touched, exact=policies)
-        nodes = [j for j in sorted(touched - set(policies)) if not discrete[j]]
+        shown = self._claimed(shown, policies)
+        named = map(self.graph_.index, shown.columns)
+        nodes = [
+            j for j in sorted((touched - set(policies)).intersection(named)) if not discrete[j]
+        ]
         return self._with_ends(shown, values, torch.stack(others), nodes, interval)
 
     def _with_ends(

@@ -37,6 +37,7 @@ def draw_graph(
 
     Families that are not covered have an orange frame, treatment and outcome a heavy one.
     """
+    graph = graph.without_auxiliary()
     causes = {name: ", ".join(graph.parents_of(name)) or "nothing here" for name in graph.nodes}
     told = (f"{k}, {_percent(shares[k])} of rows, caused by {v}" for k, v in causes.items())
     look = {

@@ -83,6 +83,10 @@ def recipe(model: MissCNF, effect: tuple[str, str] | None, page: ReportSettings)
     asked = {column.name: column.shown_kind for column in model.schema_.columns}
     blocks = model.graph_.blocks
     apart = f"\n    blocks={json.dumps(blocks, ensure_ascii=False)}," if blocks else ""
+    extra = list(model.graph_.auxiliary)
+    apart += f"\n    auxiliary={json.dumps(extra, ensure_ascii=False)}," if extra else ""
+    causes = model.graph_.arranged(()).to_dict()
+    causes = {name: parents for name, parents in causes.items() if name not in extra}
     question = "" if effect is None else f", effect={effect!r}"
     question += f", settings={changed!r}" if changed else ""
     return f"""\
@@ -91,7 +95,7 @@ from misscnf import MissCNF
 from misscnf.report import write_report
 
 df = pd.read_csv("your-table.csv")
-graph = {json.dumps(model.graph_.arranged(()).to_dict(), ensure_ascii=False)}
+graph = {json.dumps(causes, ensure_ascii=False)}
 kinds = {json.dumps(asked, ensure_ascii=False)}
 model = MissCNF(
     graph, preset={model.settings_.preset!r}, kinds=kinds, seed={model.seed},{apart}

@@ -71,6 +71,12 @@ def verdicts(
 def _loss(report: Report) -> tuple[State, str]:
     if not report.loss:
         return "fine", "No value is missing."
+    if report.loss_outside:
+        return "careful", (
+            f"Losses go with columns outside the graph, which the fit did not see: "
+            f"{listed(report.loss_outside)}. That makes it doubtful that values are missing at "
+            f"random; fit again with auxiliary={report.loss_outside}."
+        )
     return "open", (
         "The answer assumes that whether a value is missing depends only on what the row shows "
         "(missing at random). No table can show that either."

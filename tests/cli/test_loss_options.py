@@ -42,3 +42,22 @@ def test_bad_losses_are_refused_in_a_sentence(call, table, loss, said):
     ended = call(["fit", "lost.csv", "--graph", "dose -> y", "--loss", loss, "--out", "m"])
     assert ended.exit_code == 2
     assert said in ended.stderr
+
+
+def test_auxiliary_columns_are_checked_fitted_and_told(call, table):
+    rows = pd.read_csv("lost.csv")
+    rows.assign(a=rows["dose"] + 1.0, b=np.arange(300.0)).to_csv("more.csv", index=False)
+    common = ["more.csv", "--graph", "dose -> y", "--json"]
+    told = json.loads(call(["check", *common, "--auxiliary", "a, b"]).stdout)
+    assert told["auxiliary"] == ["a", "b"]
+    fit = ["fit", *common, "--preset", "linear", "--out", "m", "--auxiliary"]
+    assert json.loads(call([*fit, "b"]).stdout)["auxiliary"] == ["b"]
+    asked = ["effect", "m", "--on", "b", "--do", "dose=1", "--versus", "dose=0"]
+    for words, said in (
+        ([*fit, "dose"], "--auxiliary: 'dose' is given as auxiliary, and is in the graph already"),
+        ([*fit, "c"], "the table has no auxiliary column 'c'"),
+        (asked, "'b' is an auxiliary column"),
+    ):
+        ended = call(words)
+        assert ended.exit_code == 2
+        assert said in ended.stderr

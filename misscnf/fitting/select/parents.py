@@ -15,6 +15,11 @@ parent are those by which a line reads it, and the square of a number beside the
 even shape has no correlation. Moments are those of the rows that show both columns, n of them. So
 a step costs a sweep of a matrix, whatever the number of rows, and holes cost nothing. The choice
 is of arrows only; their laws are then fitted by the likelihood of what rows show.
+
+Auxiliary columns are arranged alike, below everything: each is given what it needs of all columns
+of values above it and of the auxiliary ones before it. They are there since loss may go with them,
+and such a loss changes the moments of a column with holes and its parents: it can hide that the
+auxiliary column needs both. So a column with holes brings its parents along.
 """
 
 from __future__ import annotations
@@ -46,7 +51,7 @@ def arrange_blocks(
     domains: Sequence[Domain],
     settings: Selection | None = None,
 ) -> CausalGraph:
-    """Returns the graph with arrows inside its blocks, as the rows ask for them.
+    """Returns the graph with arrows inside blocks and into auxiliary columns, as rows ask.
 
     Arguments:
         graph: The causal graph, d nodes.
@@ -55,7 +60,7 @@ def arrange_blocks(
         domains: What the values of each node can be.
         settings: What an arrow has to gain.
     """
-    if not graph.blocks:
+    if not graph.blocks and not graph.auxiliary:
         return graph
     moments = Moments.of(values, observed, domains, settings)
     holes = (~observed).sum(0).tolist()
@@ -66,7 +71,18 @@ def arrange_blocks(
         for k, node in enumerate(order):
             outside = set(graph.parents[node]).difference(order)
             inside += [(parent, node) for parent in moments.parents(node, outside, order[:k])]
-    names = graph.nodes
+    names, unclaimed = graph.nodes, set(graph.edges_inside)
+    last = sorted(map(graph.index, graph.auxiliary), key=lambda node: holes[node])
+    above = [node for node in range(len(graph)) if node not in {*last, *graph.indicators}]
+    claimed = {
+        node: [p for p in graph.parents[node] if (names[p], names[node]) not in unclaimed]
+        for node in above
+    }
+    for k, node in enumerate(last):
+        chosen = moments.parents(node, set(), above + last[:k])
+        brought = {p for parent in chosen if holes[parent] for p in claimed[parent]}
+        claimed[node] = sorted(brought.union(chosen))
+        inside += [(parent, node) for parent in claimed[node]]
     edges = [(names[parent], names[node]) for parent, node in inside]
     return graph.arranged(edges, [names[node] for node in sequence])
 
