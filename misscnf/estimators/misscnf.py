@@ -513,6 +513,8 @@ def ordered_graph(names: Sequence[str] | pd.Index) -> CausalGraph:
 def _facts(model: MissCNF) -> dict[str, object]:
     """Returns what is to be known of a fitted model at a glance."""
     facts: dict[str, object] = {"graph": repr(model.graph_)}
+    if model.graph_.auxiliary:
+        facts["auxiliary"] = ", ".join(model.graph_.auxiliary)
     if model._table is not None:
         shown = float(model._table.observed.double().mean())
         facts["rows"] = f"{len(model._table)}, {100 * (1 - shown):.1f} % of their cells missing"

@@ -29,7 +29,9 @@ def interval_sentence(effect: Effect) -> str:
 
 def methods(model: MissCNF, report: Report, effect: Effect | None) -> str:
     """Returns the paragraph."""
-    graph, complete = model.graph_, report.usage.iloc[0]
+    graph, complete = model.graph_.without_auxiliary(), report.usage.iloc[0]
+    extra = listed(model.graph_.auxiliary)
+    beside = f"Auxiliary columns, of which no cause is claimed: {extra}. " if extra else ""
     arrows = plural(len(graph.edges), "arrow")
     lost = "at random given what each row shows, except as the graph says"
     assumed = lost if graph.indicators else "at random (MAR)"
@@ -37,6 +39,7 @@ def methods(model: MissCNF, report: Report, effect: Effect | None) -> str:
         f"A causal normalizing flow was fitted to all {whole(report.rows)} rows by maximum "
         f"likelihood of the observed values (MissCNF; misscnf {__version__}, seed {model.seed}). "
         f"The causal graph ({plural(len(graph), 'variable')}, {arrows}) was taken as given. "
+        f"{beside}"
         f"{percent(report.share_missing)} of the values were missing and "
         f"{whole(int(complete['rows']))} rows were complete; no row was dropped, no value was "
         f"imputed before the fit, and values were assumed to be missing {assumed}.",

@@ -99,6 +99,7 @@ def test_a_saved_model_and_a_clone_know_their_auxiliary_columns(table, model, tm
     again = clone(loaded).fit(table, validation=0.0)
     assert again.graph_ == model.graph_
     assert clone(model).get_params()["auxiliary"] == ["a"]
+    assert "auxiliary   a" in str(loaded)
     assert repr(model.graph_) == "CausalGraph(3 nodes: t → y; auxiliary a)"
 
 
@@ -173,3 +174,5 @@ def test_check_and_page_offer_what_is_outside_and_are_content_with_it(table, mod
     write_report(model, table, within, effect=("t", "y"))
     page = within.read_text(encoding="utf-8")
     assert "fit again with auxiliary=" not in page
+    assert "(2 variables, 1 arrow) was taken as given" in page.replace("\u00a0", " ")
+    assert "Auxiliary columns, of which no cause is claimed: a." in page
