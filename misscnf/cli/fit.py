@@ -69,10 +69,7 @@ def fit(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fit a causal flow to a table with holes.
-
-    It maximises the likelihood of what each row shows: no row is dropped, nothing imputed first.
-    """
+    """Fit a causal flow to a table with holes. No row is dropped, nothing imputed first."""
     from misscnf.cli import inputs, outputs
     from misscnf.data.table import IncompleteTable
     from misscnf.estimators.misscnf import MissCNF
