@@ -74,10 +74,11 @@ class Replicates:
             count = len(next(iter(states.values())))
             lines = [line.with_state({at: s[b] for at, s in states.items()}) for b in range(count)]
             by_line = Replicates.restored(lines, below, line, settings, doubt)
-        about = None
+        about = moves = None
         if "moves" in tensors:
-            about = Information.restored(tensors, settings)
-        return Replicates(models, settings, tensors.get("moves"), about, doubt, by_line)
+            # Copies lie in memory as they did when made: sums have the same last digit.
+            about, moves = Information.restored(tensors, settings), tensors["moves"].clone()
+        return Replicates(models, settings, moves, about, doubt, by_line)
 
     def __len__(self) -> int:
         return len(self.models)

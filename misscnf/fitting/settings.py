@@ -350,11 +350,16 @@ class Replication:
     prior_spread: float = 10.0
     """Deviation of a normal prior around the fit, so wide that it only bounds what the table says
     nothing of."""
+    open_spread: float = 1.0
+    """Deviation of replicates in directions that the table says nothing of, such as a logit that
+    ran off since no row has the event: enough to see what depends on them."""
     least_information: float = 1e-3
     """Information a row on a parameter at an end of its range, below which it stays there."""
     few_shares: float = 30.0
     """Equal shares of the sampling variance of an answer; with fewer, rows that a line passes
     through leave residuals too small to tell, and the information has its say."""
+    next_to_none: float = 0.5
+    """Events that a risk is worth, below which it has a note: half of one is none, rounded."""
     few_rows: int = 5
     """An answer has a note where so many rows, or fewer, make up half of its sampling variance
     ..."""

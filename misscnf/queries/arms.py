@@ -1,7 +1,9 @@
 r"""One outcome in several arms: each unit is swept once in each, with the same noise in all.
 
 Of a unit, only what the interventions lead to and the outcome needs is swept again; the rest is
-what it is without intervention.
+what it is without intervention. Of an outcome with levels, a unit has the probability of each,
+given its parents in the arm: that is the average over the noise of the outcome, so that a risk of
+one in a million needs no million units.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from misscnf.data.codecs import Levels
 from misscnf.data.table import Schema
 from misscnf.graph import CausalGraph
 from misscnf.model import Policy, StructuralModel
@@ -60,7 +63,10 @@ class Question:
 
     @torch.no_grad()
     def arms(self, model: StructuralModel, units: Units) -> tuple[list[np.ndarray], Units]:
-        """Returns the outcome of the units of the group in each arm, (n,) each, and these."""
+        """Returns the outcome of the units of the group in each arm, and these.
+
+        It is (n,) each, or (n, levels) where a unit has the probability of each level.
+        """
         policies = [
             read_policies(_fitted(arm, units), self.graph, self.schema, len(units), self.seed)
             for arm in self.interventions
@@ -72,8 +78,37 @@ class Question:
             policies = [
                 {node: policy.of_rows(keep) for node, policy in arm.items()} for arm in policies
             ]
-        swept = (self._swept(model, units, arm, [self.node]) for arm in policies)
-        return [values[:, self.node].numpy() for values in swept], units
+        found = []
+        for arm in policies:
+            values = self._swept(model, units, arm, [self.node])
+            averaged = self._is_averaged(units) and self.node not in arm
+            own = self._chances(model, values) if averaged else values[:, self.node]
+            found.append(own.numpy())
+        return found, units
+
+    def _is_averaged(self, units: Units) -> bool:
+        """Says whether risks are asked for, of units whose noise of the outcome can be any."""
+        decided = self.group.decided_by
+        if units.draw is not None or decided is None:
+            return False
+        return self.of_risks and not self.graph.descendants([self.node]) & decided
+
+    @property
+    def of_risks(self) -> bool:
+        """Whether probabilities of levels are compared, and not their numbers."""
+        column = self.schema.columns[self.node]
+        if not isinstance(column, Levels):
+            return False
+        text = any(isinstance(level, str) for level in column.levels)
+        return column.kind != "ordinal" or self.event is not None or text
+
+    def _chances(self, model: StructuralModel, values: Tensor) -> Tensor:
+        """Returns the probability of each level of the outcome, (n, levels)."""
+        parents, mechanism = model.parents_of(values, self.node), model.mechanism(self.node)
+        column = self.schema.columns[self.node]
+        assert isinstance(column, Levels)
+        levels = [torch.full_like(values[:, 0], code) for code in range(len(column.levels))]
+        return torch.stack([mechanism.log_prob(level, parents) for level in levels], 1).exp()
 
     def _swept(
         self,

@@ -40,7 +40,14 @@ from misscnf.identification.words import denied_sentence
 from misscnf.model import StructuralModel, Structure
 from misscnf.queries.arms import Question
 from misscnf.queries.by import compare_groups
-from misscnf.queries.effects import Answer, Effect, Replicated, pointwise, with_intervals
+from misscnf.queries.effects import (
+    Answer,
+    Effect,
+    Replicated,
+    pointwise,
+    pointwise_risks,
+    with_intervals,
+)
 from misscnf.queries.groups import Part, Where, split
 from misscnf.queries.interventions import Do, beyond_seen
 from misscnf.queries.plain import PlainEstimate, plain_estimates
@@ -264,9 +271,14 @@ class EffectMixin:
             return table
         if source.doubt is not None:
             logger.warning("no interval can be given: %s", source.doubt)
-        for name, prefix in (("mean", "mean_"), ("estimate", "")):
-            ends = pointwise(table, _replicated(source, answers), name, interval)
-            table[f"{prefix}lower"], table[f"{prefix}upper"] = ends
+        told_by = _replicated(source, answers)
+        if ask.of_risks:
+            ends = pointwise_risks(table, told_by, ("mean", "estimate"), interval)
+        else:
+            both = [pointwise(table, told_by, name, interval) for name in ("mean", "estimate")]
+            ends = np.concatenate(both)
+        for name, end in zip(("mean_lower", "mean_upper", "lower", "upper"), ends, strict=True):
+            table[name] = end
         return table
 
     def plain_estimates(self, effect: Effect, data: Table | None = None) -> list[PlainEstimate]:

@@ -12,8 +12,8 @@ average. Monte-Carlo errors of ratios are by the delta method, √(∇ᵀ Σ ∇
 of the two arms.
 
 The sampling error of the fit comes from replicates of it (`fitting.replicates`): with s their
-spread the interval is estimate ± t s, for ratios on the scale of their logarithm. `influence` says
-with how many degrees of freedom s is known.
+spread the interval is estimate ± t s, and `influence` says with how many degrees of freedom s is
+known. Risks and their contrasts have intervals of their own (`risks`).
 """
 
 from __future__ import annotations
@@ -35,19 +35,18 @@ from misscnf.errors import InputError
 from misscnf.fitting.replicates import Replicates
 from misscnf.queries.influence import Spread
 from misscnf.queries.interventions import written
+from misscnf.queries.risks import Interval, Risk
 from misscnf.queries.statistics import Statistic
 from misscnf.queries.units import Units
 
 if TYPE_CHECKING:
     from misscnf.queries.by import GroupEffects
 
-__all__ = ["Effect", "Interval", "Replicated", "contrast", "pointwise", "with_intervals"]
-__all__ += ["written"]
+__all__ = ["Effect", "Interval", "Replicated", "contrast", "pointwise", "pointwise_risks"]
+__all__ += ["with_intervals", "written"]
 
 Answer = TypeVar("Answer")
 Arms = tuple[np.ndarray, np.ndarray]
-Interval = tuple[float, float]
-"""Its lower and its upper end."""
 
 
 @dataclass(frozen=True)
@@ -222,7 +221,7 @@ def contrast(
     units: Units | None = None,
     statistic: Statistic | None = None,
 ) -> Effect:
-    """Compares an outcome, (n,) in the model's values, of units in two arms.
+    """Compares an outcome of units in two arms: (n,) in the model's values, or (n, levels).
 
     The risk of the event is compared where the outcome has levels, a binary column's higher one by
     default; of numbers the statistic, by default their mean. Notes and the group are passed on to
@@ -282,6 +281,11 @@ class Replicated(Generic[Answer]):
         by_line = [number(answer) for answer in self.by_line]
         return Spread.of([number(a) for a in self.answers], self.source, by_line or None)
 
+    def risk(self, own: Answer, number: Callable[[Answer], float], level: float) -> Risk | None:
+        """Returns a risk that is a number of each answer, with its interval."""
+        answers, by_line = ([number(one) for one in some] for some in (self.answers, self.by_line))
+        return Risk.of(number(own), answers, by_line, self.source, level)
+
 
 def with_intervals(effect: Effect, replicated: Replicated[Effect], level: float) -> Effect:
     """Returns an effect with intervals for the sampling error, from those by replicates.
@@ -295,19 +299,17 @@ def with_intervals(effect: Effect, replicated: Replicated[Effect], level: float)
         return replace(effect, **found, doubts=(*effect.doubts, doubt))
     if effect.estimate is not None:
         spread = replicated.spread(attrgetter("estimate"))
-        half = spread.half_width(level)
-        found["interval"] = effect.estimate - half, effect.estimate + half
         found["doubts"] = effect.doubts + spread.doubts(source.settings)
-    for name in ("mean", "mean_versus"):
-        mean = getattr(effect, name)
-        if mean is not None:
-            half = replicated.spread(attrgetter(name)).half_width(level)
-            found[f"{name}_interval"] = mean - half, mean + half
-    for name in ("risk_ratio", "odds_ratio"):
-        ratio = getattr(effect, name)
-        if ratio and all(getattr(answer, name) for answer in (*answers, *replicated.by_line)):
-            half = replicated.spread(partial(_log, name)).half_width(level)
-            found[f"{name}_interval"] = ratio * math.exp(-half), ratio * math.exp(half)
+        if effect.event is not None:
+            found |= _intervals_of_risks(effect, replicated, level, found["doubts"])
+        else:
+            half = spread.half_width(level)
+            found["interval"] = effect.estimate - half, effect.estimate + half
+            for name in ("mean", "mean_versus"):
+                mean = getattr(effect, name)
+                if mean is not None:
+                    half = replicated.spread(attrgetter(name)).half_width(level)
+                    found[f"{name}_interval"] = mean - half, mean + half
     if effect.probabilities is not None:
         tables = Replicated(
             source,
@@ -316,9 +318,42 @@ def with_intervals(effect: Effect, replicated: Replicated[Effect], level: float)
                 for some in (answers, replicated.by_line)
             ),
         )
-        lower, upper = pointwise(effect.probabilities, tables, "difference", level)
-        found["probabilities"] = effect.probabilities.assign(lower=lower, upper=upper)
+        bands = pointwise_risks(effect.probabilities, tables, ("do", "difference"), level)
+        found["probabilities"] = effect.probabilities.assign(lower=bands[2], upper=bands[3])
     return replace(effect, **found)
+
+
+def _intervals_of_risks(
+    effect: Effect, replicated: Replicated[Effect], level: float, doubts: tuple[str, ...]
+) -> dict[str, Any]:
+    """Returns the intervals of both risks and of their contrasts, and doubts about these."""
+    first = replicated.risk(effect, attrgetter("mean"), level)
+    alone = effect.mean_versus is None
+    second = None if alone else replicated.risk(effect, attrgetter("mean_versus"), level)
+    if first is None or (second is None and not alone):
+        doubt = (
+            f"no interval can be given: no unit has {effect.outcome} = {effect.event} in an arm, "
+            f"or every unit has; ask for population='model' and no group that {effect.outcome} "
+            f"decides."
+        )
+        return {"doubts": (*doubts, doubt)}
+    few = min(risk.events for risk in (first, second) if risk is not None)
+    if few < replicated.source.settings.next_to_none:
+        doubts = (
+            *doubts,
+            f"next to no row tells how often {effect.outcome} = {effect.event} in an arm: its "
+            f"risk is at an end of its range, and of its interval only the other end says much.",
+        )
+    found: dict[str, Any] = {"doubts": doubts, "mean_interval": first.interval}
+    if second is None:
+        return {**found, "interval": first.interval}
+    return {
+        **found,
+        "mean_versus_interval": second.interval,
+        "interval": first.difference(second),
+        "risk_ratio_interval": first.ratio(second),
+        "odds_ratio_interval": first.odds_ratio(second),
+    }
 
 
 def pointwise(
@@ -333,9 +368,25 @@ def pointwise(
     return own - half, own + half
 
 
-def _log(name: str, answer: Effect) -> float:
-    """Returns the logarithm of a ratio."""
-    return math.log(getattr(answer, name))
+def pointwise_risks(
+    table: pd.DataFrame, replicated: Replicated[pd.DataFrame], names: tuple[str, str], level: float
+) -> np.ndarray:
+    """Returns the ends for risks and their differences, columns of a table, (4, lines)."""
+    found = np.full((4, len(table)), np.nan)
+    if replicated.source.doubt is not None:
+        return found
+    for line in range(len(table)):
+        first = replicated.risk(table, partial(_entry, names[0], line), level)
+        second = replicated.risk(table, partial(_versus, names, line), level)
+        if first is not None:
+            found[:2, line] = first.interval
+        if first is not None and second is not None:
+            found[2:, line] = first.difference(second)
+    return found
+
+
+def _versus(names: tuple[str, str], line: int, table: pd.DataFrame) -> float:
+    return _entry(names[0], line, table) - _entry(names[1], line, table)
 
 
 def _entry(name: str, line: int, table: pd.DataFrame) -> float:
@@ -399,5 +450,6 @@ def _probabilities(levels: Sequence[Label], arms: Arms, units: Units) -> pd.Data
 
 
 def _indicated(arms: Arms, code: int) -> Arms:
-    """Returns 1 where the outcome has this level, and 0 elsewhere."""
-    return (arms[0] == code).astype(float), (arms[1] == code).astype(float)
+    """Returns the probability of a level: 1 where the outcome has it, if it is no average."""
+    first, second = (arm[:, code] if arm.ndim == 2 else (arm == code) + 0.0 for arm in arms)
+    return first, second

@@ -139,6 +139,10 @@ class Group:
         """The group in words, None where it is everyone."""
         self.reads: tuple[str, ...] = tuple(getattr(self.where, "columns", ()))
         """The columns that decide who is in it, as far as it says."""
+        known = self.where is None or bool(self.reads)
+        nodes = {*self.taken, *(graph.index(name) for name in self.reads)}
+        self.decided_by: frozenset[int] | None = frozenset(nodes) if known else None
+        """The nodes that do; None where a function does not say."""
         for column in (schema.columns[node] for node in self.taken):
             if not column.domain.discrete:
                 raise InputError(
@@ -153,6 +157,9 @@ class Group:
         if self.words is not None:
             found.words = f"{self.words}, {found.words}"
         found.where, found.reads = part, part.columns
+        if self.decided_by is not None:
+            names = [column.name for column in self.schema.columns]
+            found.decided_by = self.decided_by | {names.index(part.column)}
         return found
 
     def members(self, natural: Tensor, assigned: Tensor) -> Tensor:

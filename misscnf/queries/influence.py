@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.stats import t as student
+from torch import Tensor
 
 from misscnf.fitting.replicates import Replicates
 from misscnf.fitting.settings import Replication
@@ -43,6 +44,8 @@ class Influence:
     """the variance that the priors of curves add"""
     by_information: float
     """gᵀ A⁻¹ g"""
+    by_rows_alone: float
+    """the same without the prior that bounds what the table says nothing of"""
 
     @property
     def leading(self) -> int:
@@ -58,6 +61,9 @@ class Spread:
     error: float
     degrees: float
     influence: Influence | None = None
+    by_rows: float = 0.0
+    """The variance by the scores or the information of the rows alone, whichever is larger: that
+    of replicates, which a prior bounds, where these are not known."""
 
     @staticmethod
     def of(
@@ -77,17 +83,19 @@ class Spread:
             if line.degrees < replicates.settings.few_shares:
                 variance = max(variance, line.error**2)
                 degrees = min(degrees, line.degrees)
-            return Spread(variance**0.5, degrees, line.influence)
+            by_rows = max(variance, line.by_rows)
+            return Spread(variance**0.5, degrees, line.influence, by_rows)
         influence = None if replicates is None else influence_on(found, replicates)
         if influence is None or replicates is None or not variance > 0:
-            return Spread(variance**0.5, degrees)
+            return Spread(variance**0.5, degrees, by_rows=variance)
         squares = influence.rows**2
+        sandwich = float(squares.sum()) + influence.of_prior
         equal = variance**2 / max(float((squares**2).sum()), 1e-300)
         if equal < replicates.settings.few_shares:
-            sandwich = float(squares.sum()) + influence.of_prior
             variance += max(0.0, influence.by_information - sandwich)
         degrees = 1.0 / (1.0 / max(equal - 1.0, 1.0) + 1.0 / degrees)
-        return Spread(variance**0.5, degrees, influence)
+        by_rows = max(sandwich, influence.by_rows_alone)
+        return Spread(variance**0.5, degrees, influence, by_rows)
 
     def doubts(self, settings: Replication) -> tuple[str, ...]:
         """Returns what to know where few rows carry the answer."""
@@ -123,4 +131,18 @@ def influence_on(answers: np.ndarray, replicates: Replicates) -> Influence | Non
     direction = about.newton_moves(gradient[None])[0]
     rows = about.scores @ direction
     of_prior = float((about.prior_precision * direction.square()).sum())
-    return Influence(rows.numpy(), of_prior, float(gradient @ direction))
+    by_information = float(gradient @ direction)
+    free = (moves.std(0) > 0).nonzero()[:, 0]
+    alone = _quadratic(about.matrix + about.prior_precision.diag(), gradient, free)
+    return Influence(rows.numpy(), of_prior, by_information, max(alone, by_information))
+
+
+def _quadratic(matrix: Tensor, gradient: Tensor, free: Tensor) -> float:
+    """Returns gᵀ A⁻¹ g over some parameters, zero where A has no inverse that is positive."""
+    part = matrix[free][:, free]
+    scale = part.diagonal().clamp(min=1e-300).rsqrt()  # logits that ran off have tiny entries
+    factor, failed = torch.linalg.cholesky_ex(scale[:, None] * part * scale)
+    if failed:
+        return 0.0
+    half = torch.linalg.solve_triangular(factor, (scale * gradient[free])[:, None], upper=False)
+    return float(half.square().sum())

@@ -70,7 +70,7 @@ class Information:
     def restored(tensors: Mapping[str, Tensor], settings: Replication) -> Information:
         """Returns what `tensors` wrote."""
         names = "scores", "matrix", "complete", "prior_precision", "at_end"
-        return Information(**{name: tensors[name] for name in names}, settings=settings)
+        return Information(**{name: tensors[name].clone() for name in names}, settings=settings)
 
     @property
     def prior(self) -> Tensor:
@@ -91,13 +91,19 @@ class Information:
     def replicate_moves(self, weights: Tensor, seed: int) -> Tensor:
         """Returns how far each replicate is from the fit, for weights (B, N), (B, p)."""
         gradients = (weights - 1.0) @ self.scores + self.draw_pulls(len(weights), seed)
-        return self.newton_moves(gradients)
+        return self.newton_moves(gradients).contiguous()  # as a file has them: the same bits
 
     def draw_pulls(self, count: int, seed: int) -> Tensor:
-        """Draws T c of so many replicates, (count, p)."""
+        """Draws T c of so many replicates, (count, p).
+
+        The prior that bounds what rows leave open pulls a little too, so that replicates differ
+        there at all: only then do their answers show how these depend on it.
+        """
+        settings, drawn_by = self.settings, self.prior_precision
+        drawn_by = drawn_by + (settings.open_spread * settings.prior_spread**-2) ** 2
         generator = derive_generator(seed, "priors")
         drawn = torch.randn(count, len(self.matrix), generator=generator, dtype=torch.float64)
-        return drawn * self.prior_precision.sqrt()
+        return drawn * drawn_by.sqrt()
 
     def covariance(self) -> Tensor:
         """Returns the sandwich covariance of the estimates, (p, p)."""
