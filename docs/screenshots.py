@@ -29,7 +29,7 @@ FLAGS = [
     "--no-first-run",
     "--disable-quic",
 ]
-SHOTS = {"report-desktop.png": (1100, 2215, 1.0), "report-phone.png": (390, 2440, 2.0)}
+SHOTS = {"report-desktop.png": (1100, 2850, 1.0), "report-phone.png": (390, 3480, 1.5)}
 """Width and height in pixels of the page, and how many of the picture make one of them."""
 
 

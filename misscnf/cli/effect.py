@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from misscnf.cli.endings import in_a_sentence
-from misscnf.cli.options import Dates, Decimal, Json, Model, Na, Quiet, Seed, Separator, option
+from misscnf.cli.options import Dates, Decimal, Json, Na, Quiet, Seed, Separator, option
 from misscnf.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ __all__ = ["effect"]
 
 @in_a_sentence
 def effect(
-    model: Model,
+    model: Annotated[str, typer.Argument(metavar="MODEL", hidden=True)],
     *,
     on: Annotated[str, option("--on", "The outcome.", "NAME")],
     do: Annotated[
@@ -57,7 +57,7 @@ def effect(
     ] = None,
     beside: Annotated[
         bool,
-        typer.Option("--beside", help="Also plain estimates, and the E-value.", hidden=True),
+        typer.Option("--beside", help="Also crude and complete-case estimates, the E-value."),
     ] = False,
     treated: Annotated[
         bool,
@@ -79,7 +79,10 @@ def effect(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Estimate the effect of one intervention against another."""
+    """Estimate the effect of one intervention against another.
+
+    MODEL is a folder that `misscnf fit` made.
+    """
     from misscnf.cli import arguments, inputs, outputs
 
     arguments.check_share(interval, "--interval")

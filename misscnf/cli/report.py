@@ -19,6 +19,10 @@ def report(
     *,
     out: Annotated[str, option("--out", "The page, such as report.html.", "FILE")],
     effect: Annotated[str | None, option("--effect", "The effect to open with.", "T:Y")] = None,
+    group: Annotated[
+        list[str] | None,
+        option("--group", "A column whose groups are compared; repeatable.", "NAME"),
+    ] = None,
     interval: Annotated[
         float, option("--interval", "Intervals of this level; 0 leaves them out.", "LEVEL")
     ] = 0.95,
@@ -42,9 +46,12 @@ def report(
     fitted = inputs.open_model(model, quiet=quiet)
     pair = arguments.read_pair(effect)
     inputs.check_nodes(pair or (), fitted.graph_, f"--effect {effect}")
+    inputs.check_nodes(group or (), fitted.graph_, "--group")
+    if group and pair is None:
+        raise InputError("--group needs --effect, the effect that is asked for in groups.")
     frame = inputs.read_model_rows(data, fitted, how)
     with inputs.naming(inputs.shown(data)), outputs.staged(out) as page:
-        write_report(fitted, frame, page, effect=pair, interval=level)
+        write_report(fitted, frame, page, effect=pair, groups=group or (), interval=level)
     say(f"wrote {out}")
     inputs.keep_replicates(fitted, model)
     if json:

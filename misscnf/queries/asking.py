@@ -135,7 +135,7 @@ class EffectMixin:
         versus: Do | None = None,
         *,
         where: Where | None = None,
-        by: str | None = None,
+        by: str | Sequence[Part] | None = None,
         treated: bool = False,
         event: object = None,
         statistic: str | float = "mean",
@@ -158,7 +158,8 @@ class EffectMixin:
             versus: Interventions of the second arm; none leaves the world as it is.
             where: Only units for which this holds without any intervention, such as "age > 60".
             by: A column: the effect in each group that it makes, by its levels or at its median,
-                and how they differ, as `groups` of the answer.
+                and how they differ, as `groups` of the answer; or parts of one column, as the
+                report makes them of its rows.
             treated: Only units that take by themselves what `do` assigns them: the effect on the
                 treated.
             event: The level whose risk is compared; a binary outcome's higher one by default.
@@ -204,7 +205,7 @@ class EffectMixin:
         )
         if by is not None:
             names = [part.label for part in parts]
-            groups = compare_groups(by, names, effects[1:], told_by[1:], interval)
+            groups = compare_groups(parts[0].column, names, effects[1:], told_by[1:], interval)
             told = dict.fromkeys(note for one in effects for note in one.notes)
             effect = replace(effect, groups=groups, notes=tuple(told))
         if interval is None or not told_by:
@@ -290,8 +291,10 @@ class EffectMixin:
         """
         return plain_estimates(self._table_of_fit(data), self._graph(), effect)
 
-    def _parts(self, by: str, draws: int, seed: int) -> list[Part]:
+    def _parts(self, by: str | Sequence[Part], draws: int, seed: int) -> list[Part]:
         """Returns the groups that a column makes of the units of the fit."""
+        if not isinstance(by, str):
+            return list(by)
         node = self._graph().index(by)
         column, few = self.schema_.columns[node], self.settings_.replicates
         drawn = self._cache.fit.natural(self._noise(draws, seed, "effect"), seed)[:, node]

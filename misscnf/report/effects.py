@@ -8,13 +8,16 @@ r"""What a report asks of its model: which two values of the treatment to compar
 
 An outcome whose levels have no number is asked for by the level whose chance changes most.
 
-Effects are asked for in everybody, in those who are treated and in groups. Groups are made along
-columns that the treatment does not change, confounders first: by their levels where they have
-few, else at the median. Each is one line of the forest plot.
+Effects are asked for in everybody, in those who are treated and in groups: by the levels of a
+column where these are few, else at its median. Each group is one line of the forest plot, and its
+difference from the first one a line of the table below. Whoever asks may name the columns.
+Otherwise they are columns that the treatment does not change: strata first (parents of the outcome
+with few levels) and columns that the model lets modify the effect, then confounders.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,13 +27,16 @@ import pandas as pd
 from misscnf.data.cells import Label
 from misscnf.data.codecs import Column, Levels
 from misscnf.data.table import IncompleteTable
+from misscnf.errors import InputError
 from misscnf.estimators.misscnf import MissCNF
+from misscnf.queries.by import GroupEffects
 from misscnf.queries.effects import Effect
-from misscnf.queries.groups import Where, nearby, split
+from misscnf.queries.groups import Part, may_differ, nearby, split
 from misscnf.report.settings import EffectRules
 from misscnf.report.words import label
 
 __all__ = ["Question", "open_question", "contrasts", "dose_grid", "Line", "forest_lines"]
+__all__ += ["group_effects"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +54,8 @@ class Question:
     """Of the fit, that intervals come from; None for as many as the model likes."""
     event: Label | None = None
     """The level of the outcome whose risk is compared."""
+    groups: tuple[str, ...] = ()
+    """Columns that make the groups; none for those that suggest themselves."""
     seed: int = 0
 
     def ask(
@@ -55,17 +63,18 @@ class Question:
         value: Label,
         versus: Label,
         *,
-        where: Where | None = None,
+        by: list[Part] | None = None,
         treated: bool = False,
         draws: int | None = None,
     ) -> Effect:
         """Returns the effect of one value of the treatment against another.
 
-        It is averaged over everybody, or a group, or those who have the first value by themselves.
+        It is averaged over everybody, or those who have the first value by themselves, and over
+        each of the groups as well.
         """
         given = self._given(versus, self.rules.draws if draws is None else draws)
         arm = {self.treatment: value}
-        return self.model.effect(self.outcome, arm, where=where, treated=treated, **given)
+        return self.model.effect(self.outcome, arm, by=by, treated=treated, **given)
 
     def curve(self, values: list[Label], versus: Label) -> pd.DataFrame:
         """Returns the outcome along values of the treatment."""
@@ -153,8 +162,8 @@ class Line:
     answer: Effect
 
 
-def forest_lines(question: Question) -> list[Line]:
-    """Returns the effects to show, the one that opens the report first."""
+def forest_lines(question: Question, groups: Sequence[GroupEffects]) -> list[Line]:
+    """Returns the effects to show, the one that opens the report first and groups last."""
     rules, pairs = question.rules, contrasts(question)
     several = len(pairs) > 1
     lines = []
@@ -165,24 +174,54 @@ def forest_lines(question: Question) -> list[Line]:
     if isinstance(question.column(question.treatment), Levels):
         treated = question.ask(value, versus, treated=True, draws=rules.draws_of_parts)
         lines.append(Line("", f"those with {question.treatment} = {label(value)}", treated))
-    groups = 0
-    for name in _splitting_columns(question):
-        parts = split(
-            question.column(name), question.seen(name), rules.few_levels, rules.least_share
-        )
-        if len(parts) < 2 or groups + len(parts) > rules.most_groups:
-            continue
-        groups += len(parts)
-        for part in parts:
-            answer = question.ask(value, versus, where=part, draws=rules.draws_of_parts)
-            lines.append(Line(name, part.label, answer))
+    everybody = lines[0].answer
+    for found in groups:
+        for name, answer in found.effects.items():
+            # What is equal by construction differs by the luck of the draws at most.
+            equal = replace(everybody, group=answer.group, equal_groups=True)
+            lines.append(Line(found.by, name, equal if answer.equal_groups else answer))
     return lines
 
 
+def group_effects(question: Question) -> list[GroupEffects]:
+    """Returns the effect that opens the report in the groups of some columns, a column each."""
+    value, versus = contrasts(question)[0]
+    found = [
+        question.ask(value, versus, by=parts, draws=question.rules.draws_of_parts).groups
+        for parts in _splits(question)
+    ]
+    return [groups for groups in found if groups is not None]
+
+
+def _splits(question: Question) -> list[list[Part]]:
+    """Returns the groups of each column: of those that were named, or of a few that were not."""
+    rules, found = question.rules, list[list[Part]]()
+    for name in question.groups or _splitting_columns(question):
+        few = rules.few_named_levels if question.groups else rules.few_levels
+        parts = split(question.column(name), question.seen(name), few, rules.least_share)
+        if question.groups and len(parts) < 2:
+            raise InputError(
+                f"{name!r} makes no groups to compare; name a column with two to {few} levels, or "
+                f"one of numbers."
+            )
+        room = rules.most_groups - sum(len(one) for one in found)
+        if len(parts) > 1 and (question.groups or len(parts) <= room):
+            found.append(parts)
+    return found
+
+
 def _splitting_columns(question: Question) -> list[str]:
-    """Returns columns that the treatment leaves alone, those that confound first."""
+    """Returns columns that the treatment leaves alone: strata and modifiers, then confounders."""
     graph = question.model.graph_
     t, y = graph.index(question.treatment), graph.index(question.outcome)
     free = graph.ancestral_closure([y]) - graph.descendants([t])
     confounders = graph.ancestral_closure([t])
-    return [graph.nodes[i] for i in sorted(free, key=lambda i: (i not in confounders, i))]
+
+    def rank(node: int) -> tuple[int, bool, int]:
+        column = question.column(graph.nodes[node])
+        few = isinstance(column, Levels) and len(column.levels) <= question.rules.few_levels
+        stratum = few and node in graph.parents[y]
+        modifies = may_differ(question.model.model_, [t], y, [node])
+        return -stratum - modifies, node not in confounders, node
+
+    return [graph.nodes[node] for node in sorted(free, key=rank)]

@@ -76,7 +76,12 @@ def versions() -> list[tuple[str, str]]:
     return own + [(name, version(name)) for name in names]
 
 
-def recipe(model: MissCNF, effect: tuple[str, str] | None, page: ReportSettings) -> str:
+def recipe(
+    model: MissCNF,
+    effect: tuple[str, str] | None,
+    groups: tuple[str, ...],
+    page: ReportSettings,
+) -> str:
     """Returns the Python that makes this model and this page again."""
     usual = flatten(ReportSettings())
     changed = {name: value for name, value in flatten(page).items() if value != usual[name]}
@@ -88,6 +93,7 @@ def recipe(model: MissCNF, effect: tuple[str, str] | None, page: ReportSettings)
     causes = model.graph_.arranged(()).to_dict()
     causes = {name: parents for name, parents in causes.items() if name not in extra}
     question = "" if effect is None else f", effect={effect!r}"
+    question += f", groups={list(groups)!r}" if groups else ""
     question += f", settings={changed!r}" if changed else ""
     return f"""\
 import pandas as pd

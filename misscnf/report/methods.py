@@ -15,14 +15,20 @@ from misscnf.report.words import label, plural, whole
 __all__ = ["methods", "interval_sentence"]
 
 
-def interval_sentence(effect: Effect) -> str:
-    """Returns how the interval was made; empty where there is none."""
+def interval_sentence(model: MissCNF, effect: Effect) -> str:
+    """Returns how the interval was made, or why there is none; empty where none was asked for."""
     if effect.level is None or effect.replicates is None:
         return ""
+    if effect.interval is None:
+        return " ".join(f"{doubt[0].upper()}{doubt[1:]}" for doubt in effect.doubts)
+    trained = model.chosen_ == "network"
+    how = "networks trained anew" if trained else "Newton steps on completions of the rows"
     return (
-        f"The {100 * effect.level:g} % interval comes from the spread of {effect.replicates} "
-        f"replicates of the fit with random weights of the rows (Bayesian bootstrap). It is for "
-        f"chance in the sample, and knows nothing of a wrong graph, of a wrong form of a "
+        f"The {100 * effect.level:g} % interval is the estimate ± t·s: s is the spread of "
+        f"{effect.replicates} replicates of the fit with random weights of the rows (Bayesian "
+        f"bootstrap; {how}), and t is Student's, with as many degrees of freedom as the rows that "
+        f"carry the answer leave by their influence. It is for chance in the sample, takes the "
+        f"forms of mechanisms as chosen, and knows nothing of a wrong graph, of a wrong form of a "
         f"mechanism, or of values that are missing because of what they are."
     )
 
@@ -59,14 +65,18 @@ def methods(model: MissCNF, report: Report, effect: Effect | None) -> str:
             f"computed by the g-formula, both interventions simulated with the same noise and "
             f"averaged over {over}."
         )
-        parts.append(interval_sentence(effect))
+        parts.append(interval_sentence(model, effect))
     return " ".join(part for part in parts if part)
 
 
 def _forms(model: MissCNF) -> str:
     rich = [f"{name} ({form})" for name, form in model.forms_.items() if form.name != "line"]
-    how = " chosen by the log predictive density of rows left out" if model.comparison_ else ""
-    if not rich:
-        return f"All mechanisms are (generalised) linear{',' * bool(how)}{how}."
-    rest = "" if len(rich) == len(model.forms_) else ", the others (generalised) linear"
-    return f"Mechanisms: {listed(rich, 12)}{rest}{',' * bool(how)}{how}."
+    told = "All mechanisms are (generalised) linear."
+    if rich:
+        rest = "" if len(rich) == len(model.forms_) else ", the others (generalised) linear"
+        told = f"Mechanisms: {listed(rich, 12)}{rest}."
+    if model.interactions_:
+        told += " Interactions are products of parents beside the line, shrunk by their evidence."
+    if model.comparison_:
+        told += " Richer forms had to earn their place by the predictive density of rows left out."
+    return told

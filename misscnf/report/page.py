@@ -8,7 +8,7 @@ checks, and at last all that is needed to do it again.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -21,14 +21,24 @@ from markupsafe import Markup
 from misscnf import __version__
 from misscnf.data.codecs import Levels
 from misscnf.data.table import IncompleteTable, Table
+from misscnf.errors import InputError
 from misscnf.estimators.misscnf import MissCNF
 from misscnf.identification.checking import read_effect
 from misscnf.identification.families import whole_families
 from misscnf.identification.words import contradiction_sentence, listed, loss_sentence, percent
 from misscnf.options import change
+from misscnf.queries.by import GroupEffects
 from misscnf.queries.effects import Effect
+from misscnf.queries.plain import PlainEstimate
 from misscnf.report import inventory, methods, pictures, verdicts
-from misscnf.report.effects import Question, contrasts, dose_grid, forest_lines, open_question
+from misscnf.report.effects import (
+    Question,
+    contrasts,
+    dose_grid,
+    forest_lines,
+    group_effects,
+    open_question,
+)
 from misscnf.report.graph_picture import draw_graph
 from misscnf.report.model_checks import check_fit
 from misscnf.report.settings import ReportSettings
@@ -48,10 +58,30 @@ class Effects:
     """The effect that opens the page."""
     answer: Answer | None = None
     """The same in words; None where by the graph there is no effect."""
+    beside: tuple[PlainEstimate, ...] = ()
+    """What the rows say without the model."""
+    groups: tuple[GroupEffects, ...] = ()
+    """The same in groups, a column each, and how they differ."""
     forest: pictures.Image | None = None
-    alike: bool = False
-    """Whether groups differ by no more than rounding: the model has no interactions."""
     curve: pictures.Image | None = None
+
+    @property
+    def alike(self) -> bool:
+        """Whether the model gives every group the same effect, whatever the rows say."""
+        answers = [one for found in self.groups for one in found.effects.values()]
+        return bool(answers) and all(one.equal_groups for one in answers)
+
+    @property
+    def group_notes(self) -> list[str]:
+        """What is to be known about groups, and not about everybody."""
+        answers = [one for found in self.groups for one in found.effects.values()]
+        notes = [
+            note for one in answers if not one.equal_groups for note in one.notes + one.doubts
+        ]
+        own = dict.fromkeys(
+            note for note in notes if note not in self.first.notes + self.first.doubts
+        )
+        return [note[0].upper() + note[1:] for note in own]
 
 
 def write_report(
@@ -60,6 +90,7 @@ def write_report(
     path: str | os.PathLike[str],
     effect: tuple[str, str] | None = None,
     *,
+    groups: Sequence[str] = (),
     interval: float | None = 0.95,
     replicates: int | None = None,
     seed: int = 0,
@@ -72,6 +103,8 @@ def write_report(
         df: The table it was fitted to.
         path: Where the page goes.
         effect: (treatment, outcome): the question to open with; without it, a summary opens.
+        groups: Columns in whose groups the effect is asked for as well, by their levels or at
+            their median; without any, a few that suggest themselves.
         interval: The level of intervals, or None to leave them out: they take longest.
         replicates: How many replicates of the fit the intervals come from; as in `effect`.
         seed: Where the randomness of the page starts.
@@ -81,10 +114,19 @@ def write_report(
         settings = change(ReportSettings(), settings or {})
     table = model._read(df)
     question = None
+    named = (groups,) if isinstance(groups, str) else tuple(dict.fromkeys(groups))
+    for name in named:
+        model.graph_.index(name)  # refuses one that is not there
     if effect is not None:
         pair, rules = read_effect(model.graph_, effect), settings.effects
-        asked = Question(model, table, *pair, interval, rules, replicates=replicates, seed=seed)
+        asked = Question(
+            model, table, *pair, interval, rules, replicates=replicates, groups=named, seed=seed
+        )
         question = open_question(asked)
+    elif named:
+        raise InputError(
+            "groups are those of an effect; name it as well, effect=(cause, outcome)."
+        )
     page = _render(model, table, question, settings, seed)
     Path(path).write_text(page, encoding="utf-8")
 
@@ -114,6 +156,7 @@ def _render(
         report=fitted.report,
         complete=fitted.report.usage.iloc[0],
         shares=dict(zip(graph.nodes, seen, strict=True)),
+        groups=() if question is None else question.groups,
         checks=check_fit(model, table, settings.checks, seed),
         settings=settings,
         limits=settings.limits,
@@ -157,15 +200,17 @@ def _effects(question: Question) -> Effects:
     if not question.has_effect:
         value, versus = contrasts(question)[0]
         return Effects(*names, replace(question, level=None).ask(value, versus))
-    lines = forest_lines(question)
-    told = Answer(lines[0].answer)
-    groups = [line.answer.estimate or 0.0 for line in lines if line.heading]
+    groups = group_effects(question)
+    lines = forest_lines(question, groups)
+    first = lines[0].answer
+    told = Answer(first)
     return Effects(
         *names,
-        lines[0].answer,
+        first,
         told,
+        tuple(question.model.plain_estimates(first, question.table)),
+        tuple(groups),
         pictures.draw_forest(lines, told.unit) if len(lines) > 1 else None,
-        len(groups) > 1 and bool(np.allclose(groups, groups[0], rtol=1e-6)),
         _curve(question),
     )
 

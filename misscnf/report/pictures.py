@@ -78,21 +78,29 @@ def draw_forest(lines: Sequence[Line], unit: str) -> Image:
     """Draws effects with their intervals, one below the other: names left, numbers right."""
     rows = _forest_rows(lines)
     spread = Answer(lines[0].answer).spread
-    numbers = [_told(line.answer, spread) for line in lines]
-    told = [f"{line.heading} {line.label}: {n}" for line, n in zip(lines, numbers, strict=True)]
+    equal = {line.heading: "equal by construction" for line in lines if line.answer.equal_groups}
+    told = [f"{line.heading} {line.label}: {_told(line.answer, spread)}" for line in lines]
+    told += [f"{name}: {words}" for name, words in equal.items()]
     alt = f"Forest plot, {unit}. {'; '.join(told)}."
     with new_figure(STYLE.wide, 0.75 + 0.235 * len(rows)) as figure:
         ax = figure.subplots()
         ax.axvline(0.0, color=STYLE.soft, linewidth=0.9, linestyle=(0, (4, 3)))
-        for place, (_, line) in enumerate(rows):
+        numbers = []
+        for place, (name, line) in enumerate(rows):
             if line is not None:
                 _draw_line(ax, place, line.answer, first=line is lines[0])
-        ax.set_yticks(range(len(rows)), [name for name, _ in rows], ha="left")
-        ax.tick_params(axis="y", length=0, pad=4.9 * max(len(name) for name, _ in rows))
+            numbers.append(equal.get(name, "") if line is None else _told(line.answer, spread))
+        # A space that SVG keeps: it drops ordinary ones before a word.
+        names = [
+            f"\N{EN SPACE}{short(name, 24)}" if line and line.heading else short(name, 26)
+            for name, line in rows
+        ]
+        ax.set_yticks(range(len(rows)), names, ha="left")
+        ax.tick_params(axis="y", length=0, pad=4.9 * max(map(len, names)))
         for (_, line), tick in zip(rows, ax.get_yticklabels(), strict=True):
             tick.set_fontweight("bold" if line is None or line is lines[0] else "normal")
         right = ax.secondary_yaxis("right")
-        right.set_yticks([i for i, (_, line) in enumerate(rows) if line is not None], numbers)
+        right.set_yticks(range(len(rows)), numbers)
         right.tick_params(length=0)
         right.spines["right"].set_visible(False)
         ax.set_ylim(len(rows) - 0.4, -0.6)
@@ -108,11 +116,9 @@ def _forest_rows(lines: Sequence[Line]) -> list[tuple[str, Line | None]]:
     heading = ""
     for line in lines:
         if line.heading and line.heading != heading:
-            rows.append((short(line.heading, 26), None))
+            rows.append((line.heading, None))
         heading = line.heading
-        # A space that SVG keeps: it drops ordinary ones before a word.
-        own = f"\N{EN SPACE}{short(line.label, 24)}" if heading else short(line.label, 26)
-        rows.append((own, line))
+        rows.append((line.label, line))
     return rows
 
 

@@ -34,6 +34,8 @@ class EffectRules:
     """Levels of a treatment that are compared with the most frequent one."""
     few_levels: int = 3
     """A column with more is split at its median."""
+    few_named_levels: int = 12
+    """The same of a column that was asked for: all its levels are wanted then."""
     least_share: float = 0.05
     """Smaller groups are left out: little is known about them."""
 

@@ -20,7 +20,7 @@ from functools import cached_property
 
 from misscnf.data.cells import plain
 from misscnf.identification.words import percent
-from misscnf.queries.effects import Effect
+from misscnf.queries.effects import Effect, Interval
 
 __all__ = ["rounded", "significant", "signed", "whole", "label", "minus", "points"]
 __all__ += ["plural", "chance", "Answer"]
@@ -111,9 +111,28 @@ class Answer:
 
     def numbers(self, spread: float) -> tuple[str, str]:
         """Returns the estimate and "lower to upper", with the same digits; empty without one."""
+        return self._written(self.effect.estimate or 0.0, self.effect.interval, spread)
+
+    def beside(self, estimate: float, interval: Interval | None) -> str:
+        """Returns another number of the same unit with its interval, and with as many digits."""
+        number, ends = self._written(estimate, interval, self.spread)
+        return f"{signed(number)} ({ends})" if ends else signed(number)
+
+    def _written(
+        self, estimate: float, interval: Interval | None, spread: float
+    ) -> tuple[str, str]:
         write = points if self.effect.event is not None else rounded
-        ends = [write(end, spread) for end in self.effect.interval or ()]
-        return write(self.effect.estimate or 0.0, spread), " to ".join(ends)
+        ends = [write(end, spread) for end in interval or ()]
+        return write(estimate, spread), " to ".join(ends)
+
+    @property
+    def e_value(self) -> str:
+        """The E-value, and that of the interval; empty where there is none."""
+        found = self.effect.e_values()
+        if found is None:
+            return ""
+        ends = "" if found[1] is None else f" (interval: {found[1]:.2f})"
+        return f"{found[0]:.2f}{ends}"
 
     @property
     def figure(self) -> str:

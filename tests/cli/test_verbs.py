@@ -298,6 +298,27 @@ def test_groups_and_the_treated(call, here):
 
 
 @pytest.mark.slow
+def test_groups_plain_estimates_and_one_arm_alone(call, here):
+    asked = "effect model --on y --do t=1 --versus t=0 --data data.csv --by sex --beside"
+    model, table = MissCNF.load(here / "model"), pd.read_csv(here / "data.csv")
+    effect = model.effect("y", {"t": 1}, {"t": 0}, by="sex", data=table)
+    crude, complete = model.plain_estimates(effect, table)
+    found = as_json(call(f"{asked} --json"))
+    assert [line["sex"] for line in found["groups"]["groups"]] == ["f", "m"]
+    assert [line["estimate"] for line in found["beside"]] == [crude.estimate, complete.estimate]
+    assert found["e_values"][0] == pytest.approx(effect.e_values()[0])
+    text = done(call(asked)).stdout
+    assert f"crude, {crude.rows} rows: {crude.estimate:.4g} (" in text
+    assert f"complete cases, {complete.rows} rows: " in text
+    assert f"E-value {effect.e_values()[0]:.3g}: a confounder left out" in text
+    assert "m against f: equal by construction" in text
+    refused = call("effect model --on y --do t=1 --versus t=0 --beside")
+    assert (refused.exit_code, "--data" in refused.stderr) == (2, True)
+    assert "--beside" in call("effect --help").stdout
+    alone = done(call("effect model --on y --statistic median")).stdout
+    assert alone.startswith("y without intervention: median ")
+
+
 def test_a_curve_with_bands(call, here):
     ask = "effect model --on y --do dose=0:2:1 --draws 500 --interval 0.9 --data data.csv"
     curve = as_json(call(f"{ask} --json"))["curve"]
@@ -316,6 +337,12 @@ def test_report_writes_a_page(call, here):
     assert page.startswith("<!DOCTYPE html>")
     assert "<h1" in page
     assert call("report model data.csv --out report.pdf").exit_code == 2
+    done(call("report model data.csv --effect t:y --interval 0 --group sex --out groups.html"))
+    page = (here / "groups.html").read_text()
+    assert "groups=[&#39;sex&#39;]" in page
+    for wrong in ("--group sex", "--effect t:y --group nobody"):
+        refused = call(f"report model data.csv {wrong} --out wrong.html")
+        assert (refused.exit_code, "--group" in refused.stderr) == (2, True)
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,7 +17,8 @@ import misscnf
 import misscnf.data.table as table_home
 from misscnf import InputError, MissCNF, check
 from misscnf.report import write_report
-from misscnf.report.effects import Question, forest_lines, open_question
+from misscnf.report.effects import Question, forest_lines, group_effects, open_question
+from misscnf.report.methods import interval_sentence
 from misscnf.report.pictures import draw_holes
 from misscnf.report.settings import EffectRules, Limits
 
@@ -63,7 +65,8 @@ def test_effects_in_groups_are_the_models(mixed):
     model, df = mixed
     table = model._read(df)
     question = open_question(Question(model, table, "t", "stage", None, EffectRules()))
-    found = {(line.heading, line.label): line.answer for line in forest_lines(question)}
+    lines = forest_lines(question, group_effects(question))
+    found = {(line.heading, line.label): line.answer for line in lines}
     asked = {"event": question.event, "draws": 5_000}
     for (heading, label), where in {
         ("", "those with t = 1"): {"treated": True},
@@ -86,10 +89,63 @@ def test_the_forest_has_all_groups_with_their_intervals(answered):
     assert f"{EVIL} above" in forest
 
 
+def test_groups_may_be_chosen_and_their_differences_are_the_models(mixed, make_page):
+    model, df = mixed
+    asked = {"effect": ("t", "stage"), "interval": None}
+    page = make_page(model, df, "chosen", groups=["ward", "ward"], **asked)
+    (forest,) = page.alts("Forest plot")
+    assert [f"ward {ward}:" in forest for ward in "ABC"] == [True] * 3
+    assert "or less" not in forest
+    question = Question(
+        model, model._read(df), "t", "stage", None, EffectRules(), groups=("ward",)
+    )
+    (found,) = group_effects(open_question(question))
+    apart = [other.estimate - found.effects["A"].estimate for other in found.effects.values()]
+    shown = re.findall(r"ward: ([BC]) against A (\S+) ", page.text)
+    numbers = [float(number.replace("\N{MINUS SIGN}", "-")) for _, number in shown]
+    assert numbers == pytest.approx([100 * more for more in apart[1:]], abs=0.6)
+    assert "groups=['ward']" in html.unescape(page.html)
+
+
+def test_strata_come_first(mixed):
+    """ward has three levels and points to y; age confounds, and no line lets it modify."""
+    model, df = mixed
+    question = Question(model, model._read(df), "t", "y", None, EffectRules())
+    assert [found.by for found in group_effects(question)] == ["ward", "age", EVIL]
+
+
+@pytest.mark.parametrize(
+    ("groups", "effect"), [(["nobody"], ("t", "y")), (["ward"], None), (["t"], ("ward", "y"))]
+)
+def test_groups_that_are_none_are_refused(mixed, tmp_path, groups, effect):
+    model, df = mixed
+    rows = df.assign(t=0.0) if groups == ["t"] else df
+    with pytest.raises(InputError):
+        write_report(model, rows, tmp_path / "page.html", effect=effect, groups=groups)
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_plain_estimates_and_the_e_value_stand_beside_the_answer(answered):
+    model, df = answered.model, answered.df
+    effect = model.effect(
+        "y", {"t": 1}, {"t": 0}, data=df, interval=0.95, replicates=5, draws=20_000
+    )
+    both = df[["t", "y"]].dropna()
+    crude = both["y"][both["t"] == 1].mean() - both["y"][both["t"] == 0].mean()
+    shown = re.search(r"Crude (\d+) \+([\d.]+) \(", answered.text).groups()
+    assert (int(shown[0]), float(shown[1])) == (len(both), pytest.approx(crude, abs=0.01))
+    complete = df[["age", "t", EVIL, "ward", "y"]].dropna()
+    assert re.search(rf"Complete cases {len(complete)} \+[\d.]+ \(", answered.text)
+    first, end = effect.e_values()
+    assert f"{first:.2f} (interval: {end:.2f})" in answered.text
+
+
 @pytest.mark.slow
 def test_groups_that_a_line_cannot_tell_apart_are_no_finding(answered, by_ward):
     sentence = "That is an assumption, not a finding"
     assert sentence in answered.text
+    assert "age: above 50 against 50 or less equal by construction: the rows" in answered.text
+    assert "age: equal by construction" in answered.alts("Forest plot")[0]
     assert sentence not in by_ward.text
 
 
@@ -190,13 +246,24 @@ def test_table_one_counts_rows_and_holes_by_arm(answered):
 
 def test_the_page_says_how_it_was_done(answered, unasked):
     text = answered.text
-    assert "The 95 % interval comes from the spread of 5 replicates of the fit" in text
+    assert "The 95 % interval is the estimate ± t·s: s is the spread of 5 replicates" in text
+    assert "Newton steps on completions of the rows" in text
     assert f"was fitted to all {len(answered.df)} rows by maximum likelihood" in text
     assert (
         "The effect of t = 1 against t = 0 on the mean of y was computed by the g-formula" in text
     )
     assert "nats Units of log-density" in text
     assert "The effect of" not in unasked.text
+
+
+def test_no_interval_is_described_where_there_is_none(gap):
+    """A fit at no maximum has a doubt in the place of an interval."""
+    model, _ = gap
+    effect = model.effect("c", {"b": 1.0}, {"b": 0.0})
+    doubt = "no interval can be given: the rows leave a direction open."
+    none = replace(effect, level=0.95, replicates=100, doubts=(doubt,))
+    assert interval_sentence(model, none) == f"N{doubt[1:]}"
+    assert interval_sentence(model, effect) == ""
 
 
 def test_long_lists_are_folded(make_page, gap):
