@@ -23,11 +23,22 @@ def interval_sentence(model: MissCNF, effect: Effect) -> str:
         return " ".join(f"{doubt[0].upper()}{doubt[1:]}" for doubt in effect.doubts)
     trained = model.chosen_ == "network"
     how = "networks trained anew" if trained else "Newton steps on completions of the rows"
-    return (
-        f"The {100 * effect.level:g} % interval is the estimate ± t·s: s is the spread of "
+    replicates = (
         f"{effect.replicates} replicates of the fit with random weights of the rows (Bayesian "
-        f"bootstrap; {how}), and t is Student's, with as many degrees of freedom as the rows that "
-        f"carry the answer leave by their influence. It is for chance in the sample, takes the "
+        f"bootstrap; {how})"
+    )
+    made = (
+        f"is the estimate ± t·s: s is the spread of {replicates}, t is Student's, with as many "
+        f"degrees of freedom as the rows that carry the answer leave by their influence"
+    )
+    if effect.event is not None:
+        made = (
+            f"combines those of both risks (Newcombe), each the exact interval of a count that "
+            f"is known as well as the risk (Clopper and Pearson): by the spread of {replicates}, "
+            f"and where events are few by the influence of the rows"
+        )
+    return (
+        f"The {100 * effect.level:g} % interval {made}. It is for chance in the sample, takes the "
         f"forms of mechanisms as chosen, and knows nothing of a wrong graph, of a wrong form of a "
         f"mechanism, or of values that are missing because of what they are."
     )

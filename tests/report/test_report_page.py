@@ -264,6 +264,8 @@ def test_no_interval_is_described_where_there_is_none(gap):
     none = replace(effect, level=0.95, replicates=100, doubts=(doubt,))
     assert interval_sentence(model, none) == f"N{doubt[1:]}"
     assert interval_sentence(model, effect) == ""
+    risk = replace(effect, level=0.95, replicates=100, interval=(0.0, 0.1), event="late")
+    assert "interval combines those of both risks" in interval_sentence(model, risk)
 
 
 def test_long_lists_are_folded(make_page, gap):
