@@ -16,6 +16,7 @@ Columns that are not named are inferred, by `KindRules`:
 | an ordered Categorical | ordinal, in its order |
 | text, or an unordered Categorical | categorical |
 | 3 to 6 whole numbers, 5 cells of each on average | ordinal |
+| more whole numbers, of which the largest is the most frequent | semicontinuous |
 | more whole numbers from 0 or 1, half of them up to 10, repeated | count |
 | numbers of which one value is a twentieth or more, the others hardly repeated | semicontinuous |
 | numbers with tails on both sides that leave no variance | heavy-tailed |
@@ -422,6 +423,11 @@ def _infer_numbers(cells: pd.Series, name: str, rules: KindRules) -> Choice:
         why = f"{len(distinct)} distinct whole numbers, each {times} times on average"
         return Levels.learn(name, "ordinal", levels, cells), Note(why)
     low, high, middle = distinct[0], distinct[-1], np.median(seen)
+    ends = _heaped_ends(seen, rules) if whole and not few else []
+    if ends:
+        share = f"{np.mean(seen == high):.0%} of the cells"
+        why = f"whole numbers whose largest, {high:g}, is the most frequent ({share}): a ceiling"
+        return Semicontinuous.learn(name, seen, ends, dtype=cells.dtype), Note(why)
     masses = _masses(seen, rules)
     if masses and not (whole and np.median(seen[~np.isin(seen, masses)]) <= rules.typical_count):
         shares = [f"{np.mean(seen == mass):.0%} of the cells are {mass:g}" for mass in masses]
@@ -458,6 +464,18 @@ def _masses(seen: np.ndarray, rules: KindRules) -> list[float]:
     rest = int(times[~many].sum())
     smooth = (~many).sum() >= max(rules.enough, rules.least_distinct * rest)
     return distinct[many].tolist() if smooth and many.sum() <= rules.most_masses else []
+
+
+def _heaped_ends(seen: np.ndarray, rules: KindRules) -> list[float]:
+    """Returns the ceiling of whole numbers that heap up at it, after a floor that they heap up at.
+
+    No law of counts or numbers is most frequent at its largest value; scores that end there are.
+    """
+    distinct, times = np.unique(seen, return_counts=True)
+    many = times >= max(rules.enough, rules.least_mass * len(seen))
+    if not many[-1] or times[-1] <= times[:-1].max():
+        return []
+    return [*distinct[:1][many[:1]].tolist(), float(distinct[-1])]
 
 
 def _most_repeated(seen: np.ndarray, name: str, rules: KindRules) -> list[float]:

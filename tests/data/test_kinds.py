@@ -139,6 +139,18 @@ MASSES = {
     ),
     "censored": (rng.normal(1, 1, 300).clip(min=0), "of the cells are 0 exactly", [0], "plain"),
     "a ceiling": (rng.normal(90, 10, 300).clip(max=100), "are 100 exactly", [100], "plain"),
+    "whole scores": (
+        np.repeat(np.arange(3.0, 11.0), [1, 2, 30, 71, 164, 198, 179, 255]),
+        "the most frequent (28% of the cells)",
+        [10],
+        "plain",
+    ),
+    "whole scores from 0": (
+        np.repeat(np.arange(8.0), [30, 20, 10, 20, 30, 40, 50, 60]),
+        "largest, 7, is the most frequent",
+        [0, 7],
+        "logit",
+    ),
     "filled in": (np.r_[np.full(40, 3.27), rng.normal(3, 1, 300)], "are 3.27", [3.27], "plain"),
 }
 
@@ -157,6 +169,7 @@ NO_MASSES = {
     "rounded": rng.normal(50, 10, 300).round(),
     "rounded to halves": (2 * rng.normal(size=300)).round() / 2,
     "heaped": np.r_[np.full(80, 20), rng.integers(1, 60, 300)] + 0.5,
+    "most at the smallest": np.repeat(np.arange(2.0, 10.0), [80, 70, 60, 50, 40, 30, 20, 10]),
     "few": np.r_[np.zeros(9), rng.normal(size=100)],
     "seldom": np.r_[np.zeros(10), rng.normal(size=300)],
 }
