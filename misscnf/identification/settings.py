@@ -161,6 +161,9 @@ class SupportRules:
     """The share of rows outside where nothing is extrapolated, by the definition of outside."""
     worth_saying: float = 0.05
     """A larger share outside is a warning."""
+    z: float = 1.64
+    """Standard errors over rows by which it must be larger: one side of a 90 % interval. More
+    spares hardly a plain table, and misses more of what is extrapolated."""
     draws: int = 4000
     """Rows drawn under the question's intervention: shares are known to within a percent."""
     most_rows: int = 20_000

@@ -52,6 +52,7 @@ from misscnf.queries.groups import Part, Where, split
 from misscnf.queries.interventions import Do, beyond_seen
 from misscnf.queries.plain import PlainEstimate, plain_estimates
 from misscnf.queries.statistics import read_statistic
+from misscnf.queries.support import rough_sentence
 from misscnf.queries.units import RowPopulation, Units
 
 __all__ = ["EffectMixin", "Asked", "Cache", "check_count"]
@@ -431,9 +432,7 @@ class EffectMixin:
         """Returns which mechanisms between arms and outcome do not follow their parents."""
         between = ask.moved & self.graph_.ancestral_closure([ask.node])
         return tuple(
-            f"the rows wave or jump along {found['along']} in a way that the mechanism of {name} "
-            f"does not follow (p = {found['p_value']:.1g}); an effect that leans on it may be far "
-            f"off, and its interval does not know."
+            rough_sentence(name, found)
             for name, found in self.rough_.items()
             if self.graph_.index(name) in between
         )

@@ -14,7 +14,7 @@ from misscnf.estimators.misscnf import MissCNF
 from misscnf.identification import Report
 from misscnf.identification.words import denied_sentence, listed, percent
 from misscnf.queries.effects import Effect
-from misscnf.queries.support import FittedReport
+from misscnf.queries.support import FittedReport, rough_sentence
 from misscnf.report.model_checks import Integrals, ModelChecks, NoiseCheck, Overimputation
 from misscnf.report.words import chance, minus, plural, significant
 
@@ -50,9 +50,10 @@ def verdicts(
         Verdict("Coverage", "positivity", *_coverage(report, leaves=bool(fitted.warnings))),
     ]
     if answer is not None:
-        # What the rows say against the graph has a line of its own.
+        # What the rows say against the graph, and against mechanisms, has lines of its own.
         denied = denied_sentence(report.denied_over(rows=answer.population == "rows"))
-        said = [note for note in answer.notes if note != denied]
+        rough = [rough_sentence(name, found) for name, found in model.rough_.items()]
+        said = [note for note in answer.notes if note not in (denied, *rough)]
         notes = [note[0].upper() + note[1:] for note in said]
         lines += [Verdict("Range", "positivity", "careful", note) for note in notes]
         doubts = [doubt[0].upper() + doubt[1:] for doubt in answer.doubts]
@@ -61,6 +62,7 @@ def verdicts(
     sharp: State = "fine" if checks.integrals.ok else "careful"
     lines += [
         Verdict("Rows against graph", "graph", *_against_graph(report, answer)),
+        Verdict("Waves and jumps", "checks", *_waves(model, answer)),
         Verdict("Model fit", "checks", *_fit(checks, report)),
         Verdict("Integrals", "checks", sharp, integral_sentence(checks.integrals)),
         Verdict("Shape of the model", "fit", "fine", held_out_sentence(model)),
@@ -106,7 +108,8 @@ def _extrapolation(fitted: FittedReport) -> tuple[State, str]:
         text, report = "What is compared stays where rows were seen", fitted.report
         gaps = report.thin or not report.family_positivity
         return "fine", f"{text}, apart from what Coverage says." if gaps else f"{text}."
-    worst = fitted.support.iloc[int(fitted.support["share outside"].to_numpy().argmax())]
+    told = fitted.support[fitted.support["extrapolates"]]
+    worst = told.iloc[int(told["share outside"].to_numpy().argmax())]
     return "careful", (
         f"What is compared leads to values that few or no rows show: for {worst['node']} in "
         f"{percent(float(worst['share outside']))} of cases "
@@ -136,6 +139,22 @@ def _untouched(report: Report) -> str:
     if report.effect is None:
         return "Answers that need these columns may be wrong."
     return "The answer above does not lean on it."
+
+
+def _waves(model: MissCNF, answer: Effect | None) -> tuple[State, str]:
+    if not model.rough_:
+        return "fine", "No mechanism leaves fast waves or jumps along its causes that rows show."
+    along = [f"{name} along {found['along']}" for name, found in model.rough_.items()]
+    text = (
+        f"The rows wave or jump faster than the model follows: {listed(along)}. Plot the one "
+        f"against the other. If it jumps, give the cause as levels, cut where it jumps; if it "
+        f"waves, add a column that waves with it as a cause."
+    )
+    if answer is None:
+        return "careful", f"{text} Until then, effects that lean on it may be far off."
+    leans = any(rough_sentence(*each) in answer.notes for each in model.rough_.items())
+    told = "The answer leans on it, may be far off, and its interval does not know."
+    return "careful", f"{text} {told if leans else 'The answer above does not lean on it.'}"
 
 
 def _fit(checks: ModelChecks, report: Report) -> tuple[State, str]:

@@ -5,8 +5,10 @@ import logging
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom
 
 from misscnf import InputError, MissCNF
+from misscnf.queries.support import _share_outside
 
 
 def table(rows=3000, seed=0, *, revealed=False):
@@ -50,6 +52,53 @@ def test_without_an_intervention_the_share_outside_is_that_of_the_hidden_region(
     share = report.support.set_index("node").loc["y", "share outside"]
     # Points beyond the edge count once they are further out than revealed rows are apart.
     assert 0.05 < share < (df["t"] > 1.0).mean() + 0.03
+
+
+def short_table(rows, seed, *, binary):
+    """A plain table, with 20 % of t and y lost at random given x."""
+    rng = np.random.default_rng([seed, rows])
+    df = table(rows, seed, revealed=True)
+    if binary:
+        df["t"] = (rng.random(rows) < 1.0 / (1.0 + np.exp(-df["x"]))).astype(float)
+        df["y"] = df["t"] + df["x"] + rng.normal(size=rows)
+    chance = (0.4 / (1.0 + np.exp(-df["x"]))).to_numpy()[:, None]
+    return df.assign(**df[["t", "y"]].mask(rng.random((rows, 2)) < chance))
+
+
+@pytest.mark.parametrize("binary", [True, False], ids=["binary", "continuous"])
+def test_short_plain_tables_are_seldom_accused(binary):
+    """If 2 % are, 4 or more of 30 tables with 300 to 1,000 rows are with a chance of 0.3 %."""
+    assert binom.sf(3, 30, 0.02) < 0.004
+    accused = 0
+    for seed, rows in ((seed, rows) for seed in range(10) for rows in (300, 600, 1000)):
+        df = short_table(rows, seed, binary=binary)
+        model = MissCNF(GRAPH, "linear", progress=False).fit(df)
+        accused += bool(model.check(df, ("t", "y"), do={"t": 1.0}).warnings)
+    assert accused < 4
+
+
+@pytest.mark.parametrize("rows", [300, 1000])
+def test_short_tables_name_what_lies_beyond_the_data_and_regions_never_revealed(rows):
+    df = short_table(rows, 0, binary=False)
+    model = MissCNF(GRAPH, "linear", progress=False).fit(df)
+    beyond = float(df["t"].max() + 2.0 * df["t"].std())
+    assert model.check(df, ("t", "y"), do={"t": beyond}).warnings
+    df.loc[df["t"] > 1.0, "y"] = np.nan
+    model = MissCNF(GRAPH, "linear", progress=False).fit(df)
+    assert model.check(df, ("t", "y"), do={"t": 3.0}).warnings
+
+
+def test_the_error_of_a_share_is_the_jackknife_over_rows():
+    """Against leaving out each revealed point, with the reach kept."""
+    rng = np.random.default_rng(0)
+    revealed, drawn = rng.normal(size=(60, 2)), 1.5 * rng.normal(size=(500, 2))
+    apart = np.linalg.norm(revealed[:, None] - revealed, axis=2) + np.diag(np.full(60, np.inf))
+    reach = np.sort(apart.min(1))[[56, 57]] @ [0.05, 0.95]  # the 61 · 0.95-th, from 1
+    near = np.linalg.norm(drawn[:, None] - revealed, axis=2)
+    without = [(np.delete(near, r, axis=1).min(1) > reach).mean() for r in range(60)]
+    share, error = _share_outside(revealed, drawn, 0.05)
+    assert share == (near.min(1) > reach).mean()
+    assert error == pytest.approx(np.sqrt(60) * np.std(without))
 
 
 def test_the_share_of_a_region_uses_the_posterior_of_what_hides_it():
