@@ -19,6 +19,7 @@ from misscnf.draws import derive_generator
 from misscnf.errors import solvable
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.settings import Replication, Settings
+from misscnf.fitting.solve.fisher import likelihood_noise
 from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.sandwich import Information, measure_information, moved
 from misscnf.fitting.solve.weak_directions import measure_weak_directions
@@ -178,7 +179,9 @@ def _one_step(
     times = replication.completions_of_solved
     completions = Completions.draw(model, rows, times, generator, effort.completions)
     found = measure_information(model, completions, replication)
-    found = measure_weak_directions(found, model, rows, effort.linear)
+    if likelihood_noise(model, rows, settings) <= settings.solving.most_noise_of_line:
+        # differences of drawn integrals would be differences of their noise
+        found = measure_weak_directions(found, model, rows, effort.linear)
     moves = found.replicate_moves(weights, seed)
     models = [moved(model, move) for move in moves]
     return Replicates(models, replication, moves, found, _doubt(model, rows, found))

@@ -210,6 +210,7 @@ class Effect:
         return card(self.title, told, tables, self.notes + self.doubts)
 
 
+@np.errstate(invalid="ignore", over="ignore")  # replicates of a singular table may be beyond all
 def contrast(
     column: Column,
     do: Mapping[str, Any],

@@ -253,7 +253,8 @@ def test_a_model_with_some_networks_is_saved_and_replicated(model, tmp_path):
     assert loaded.comparison_ == model.comparison_
     effect = model.effect("c", {"a": 1}, {"a": 0}, interval=0.9, replicates=5)
     assert effect.interval[0] < effect.estimate < effect.interval[1]
-    kept = [asked.model for asked in next(iter(model._cache.replicates.values()))]
+    found, _ = next(iter(model._cache.replicates.values()))
+    kept = found.models
     kinds = {len(m.mechanisms[1].mean.hidden) for m in kept}
     assert kinds == {3}
     assert not kept[0].mechanisms[2].mean.hidden

@@ -17,6 +17,7 @@ from misscnf.data.rows import MemoryRows
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.settings import preset_settings
 from misscnf.fitting.solve import generalised_linear
+from misscnf.fitting.solve.fisher import likelihood_noise
 from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.sandwich import measure_information
 from misscnf.graph import CausalGraph
@@ -336,7 +337,7 @@ def test_a_fit_whose_integrals_are_drawn_ends_at_the_maximum():
     rows = MemoryRows(torch.where(observed, values, 0.0), observed)
     structure = Structure.of(truth.graph, domains_of(truth.graph, rows.values, observed))
     model = fit_linear(structure, rows).model
-    assert generalised_linear._noise(model, rows, preset_settings("linear")) > 0.03
+    assert likelihood_noise(model, rows, preset_settings("linear")) > 0.03
     completions = Completions.draw(model, rows, 200, generator(6))
     found = measure_information(model, completions)
     score = found.scores.sum(0)

@@ -128,8 +128,8 @@ class _Known:
         self.settings = type("T", (), {"products": Products()})()
 
 
-def test_pairs_have_a_parent_of_few_levels_unless_no_closed_form_is_lost():
-    line, other = (type("L", (), {"linear_form": lambda _, f=f: f})() for f in (1, None))
+def test_pairs_have_a_parent_of_few_levels_unless_noise_is_not_normal():
+    line, other = (type("L", (), {"normal_noise": normal})() for normal in (True, False))
     known = _Known(CONTINUOUS, CONTINUOUS, Binary(), Categorical(3))
     found = _Candidates.of(line, known, 0)
     pairs = set(zip(found.first.tolist(), found.second.tolist(), strict=True))

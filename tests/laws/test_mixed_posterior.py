@@ -96,7 +96,8 @@ def test_completions_of_mixed_rows_follow_the_posterior(case, shape):
     model = mixed_model(MIXED[case], shape)
     reference = Reference(model)
     x = snapped_row(model, reference, 5)
-    assert_completions_follow(model, reference, x, some_patterns(4, 4, 2), seed=7)
+    patterns = some_patterns(len(model.graph), 4, 2)
+    assert_completions_follow(model, reference, x, patterns, seed=7)
 
 
 @pytest.mark.slow

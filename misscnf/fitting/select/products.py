@@ -56,7 +56,7 @@ class _Candidates:
     def of(line: Mechanism, given: Given, block: int) -> _Candidates:
         """Returns those that a line may have."""
         domains, few = given.structure.parents_of(block), given.settings.products.few_levels
-        any_two = line.linear_form() is None
+        any_two = not line.normal_noise  # two numbers are a curve's business there
         levelled = [d.states is not None and d.states <= few for d in domains]
         places, start = [], 0
         for domain in domains:

@@ -7,19 +7,21 @@ It is exact wherever the integrals are: sums over discrete nodes, closed forms, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
-from misscnf.data.rows import RowSource
+from misscnf.data.rows import RowSource, SelectedRows
 from misscnf.draws import derive_generator
+from misscnf.fitting.settings import Settings
 from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import Effort, Integral, integrate
-from misscnf.inference.likelihood import free_log_prob
+from misscnf.inference.likelihood import free_log_prob, observed_log_prob
 from misscnf.model import StructuralModel
 
-__all__ = ["row_log_likelihood"]
+__all__ = ["row_log_likelihood", "log_likelihoods", "likelihood_noise", "rows_by_chance"]
 
 
 def row_log_likelihood(
@@ -48,6 +50,37 @@ def row_log_likelihood(
             )
         parts.append(found)
     return torch.cat(parts)
+
+
+def likelihood_noise(model: StructuralModel, rows: RowSource, settings: Settings) -> float:
+    """Returns by how much the log-likelihood of the table differs with other random numbers.
+
+    Next to nothing where integrals are sums, closed forms or quadrature; nats where drawn.
+    """
+    some = rows_by_chance(rows, settings.solving.whitening_rows)
+    one, other = (log_likelihoods(model, some, settings, of) for of in ("line", "another"))
+    squares = (one - other).square().sum() * (len(rows) / (2 * len(some)))
+    return math.sqrt(float(squares))
+
+
+def log_likelihoods(
+    model: StructuralModel, rows: RowSource, settings: Settings, purpose: str
+) -> Tensor:
+    """Returns the log-density of what each row shows, (N,), by the random numbers of a purpose."""
+    effort, generator = settings.integration.linear, derive_generator(0, purpose)
+    found = []
+    for batch in rows.batches(effort.rows_at_once):
+        plan = Plan.make(model.graph, batch.observed)
+        found.append(observed_log_prob(model, batch.values, plan, generator, effort).log_prob)
+    return torch.cat(found)
+
+
+def rows_by_chance(rows: RowSource, most: int) -> RowSource:
+    """Returns at most so many rows, by chance."""
+    if len(rows) <= most:
+        return rows
+    some = torch.randperm(len(rows), generator=derive_generator(0, "white rows"))[:most]
+    return SelectedRows(rows, some.sort().values)
 
 
 def _next(integrals: Iterator[Integral]) -> Integral | None:

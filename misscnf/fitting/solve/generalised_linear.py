@@ -28,20 +28,23 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from misscnf.data.domains import CONTINUOUS
-from misscnf.data.rows import MemoryRows, RowSource, SelectedRows
+from misscnf.data.rows import MemoryRows, RowSource
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.settings import Settings, Solving
-from misscnf.fitting.solve.fisher import row_log_likelihood
+from misscnf.fitting.solve.fisher import (
+    likelihood_noise,
+    log_likelihoods,
+    row_log_likelihood,
+    rows_by_chance,
+)
 from misscnf.fitting.solve.linear import LinearFit, fit_linear_gaussian
 from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
 from misscnf.fitting.solve.quasi_newton import maximise
 from misscnf.fitting.solve.sandwich import measure_information
 from misscnf.inference.elimination import Plan
-from misscnf.inference.likelihood import observed_log_prob
 from misscnf.mechanisms import Mechanism, Shape
 from misscnf.model import StructuralModel, Structure
 
@@ -78,9 +81,9 @@ def fit_linear(
             _fit_block(model, structure, block, shown, settings.solving)
         else:
             model.block(block).start_from(start.block(block))
-    if _noise(model, rows, settings) > settings.solving.most_noise_of_line:
+    if likelihood_noise(model, rows, settings) > settings.solving.most_noise_of_line:
         rounds = maximise_monte_carlo(model, rows, settings, seed=0)
-        log_prob = float(_log_probs(model, rows, settings, "line").mean())
+        log_prob = float(log_likelihoods(model, rows, settings, "line").mean())
         return LinearFit(model, log_prob, rounds, converged=True)
     plan, effort = Plan.of(structure.graph, rows), settings.integration.linear
     found = maximise(
@@ -90,26 +93,6 @@ def fit_linear(
         whitening=_whitening(model, rows, settings),
     )
     return LinearFit(model, found.value, found.iterations, found.converged)
-
-
-def _noise(model: StructuralModel, rows: RowSource, settings: Settings) -> float:
-    """Returns by how much the log-likelihood of the table differs with other random numbers."""
-    some = _some(rows, settings.solving.whitening_rows)
-    one, other = (_log_probs(model, some, settings, purpose) for purpose in ("line", "another"))
-    squares = (one - other).square().sum() * (len(rows) / (2 * len(some)))
-    return math.sqrt(float(squares))
-
-
-def _log_probs(
-    model: StructuralModel, rows: RowSource, settings: Settings, purpose: str
-) -> Tensor:
-    """Returns the log-density of what each row shows, (N,)."""
-    effort, generator = settings.integration.linear, derive_generator(0, purpose)
-    found = []
-    for batch in rows.batches(effort.rows_at_once):
-        plan = Plan.make(model.graph, batch.observed)
-        found.append(observed_log_prob(model, batch.values, plan, generator, effort).log_prob)
-    return torch.cat(found)
 
 
 def _whole_blocks(structure: Structure, rows: RowSource) -> list[int]:
@@ -138,7 +121,7 @@ def _seldom_whole(structure: Structure, rows: RowSource, settings: Solving) -> l
 
 def _completed(structure: Structure, rows: RowSource, settings: Settings) -> RowSource:
     """Returns rows with what is hidden drawn as if all columns were normal; barren cells stay."""
-    rows = _some(rows, settings.solving.whitening_rows)
+    rows = rows_by_chance(rows, settings.solving.whitening_rows)
     batches = list(rows.batches())
     values = torch.cat([batch.values for batch in batches]).double()
     observed = torch.cat([batch.observed for batch in batches])
@@ -229,17 +212,9 @@ def _lowest(mechanisms: Iterable[Mechanism]) -> list[float]:
     ]
 
 
-def _some(rows: RowSource, most: int) -> RowSource:
-    """Returns at most so many rows, by chance."""
-    if len(rows) <= most:
-        return rows
-    some = torch.randperm(len(rows), generator=derive_generator(0, "white rows"))[:most]
-    return SelectedRows(rows, some.sort().values)
-
-
 def _whitening(model: StructuralModel, rows: RowSource, settings: Settings) -> np.ndarray:
     """Returns W with W Wᵀ the inverse of the information a row, bounded where there is little."""
-    rows = _some(rows, settings.solving.whitening_rows)
+    rows = rows_by_chance(rows, settings.solving.whitening_rows)
     count, effort = settings.solving.whitening_completions, settings.integration.completions
     completions = Completions.draw(model, rows, count, derive_generator(0, "white"), effort)
     information = measure_information(model, completions, settings.replicates).matrix / len(rows)
