@@ -9,6 +9,9 @@ So the directions v with vᵀ A v < ρ vᵀ C v are measured again, by differenc
 and of the exact log-density of each row (`fisher`):
 
     A v = −(∇ℓ(θ̂ + h v) − ∇ℓ(θ̂ − h v)) / 2h,      s_i · v = (ℓ_i(θ̂ + h v) − ℓ_i(θ̂ − h v)) / 2h.
+
+That needs integrals that are sums, closed forms or quadrature: differences of drawn ones are
+differences of their noise (`replicates` looks at that first).
 """
 
 from __future__ import annotations
