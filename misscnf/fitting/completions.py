@@ -26,6 +26,7 @@ from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import Effort, Efforts, integrate
 from misscnf.mechanisms import Mechanism, standard_normal_log_prob
 from misscnf.model import StructuralModel
+from misscnf.threads import row_parts, side_by_side, spawn
 
 __all__ = ["Completions", "Families", "Cells", "LogFactor", "LogProb"]
 
@@ -145,19 +146,23 @@ class Completions:
         # Node by node in memory: whoever asks for factors asks for those of one node.
         completed = torch.empty(rows.columns, count, len(rows), dtype=torch.float64)
         completed = completed.permute(1, 2, 0)
-        size = effort.rows_at_once
-        numbers = torch.arange(len(rows)).split(size)
-        for mine, batch in zip(numbers, rows.batches(size), strict=True):
-            completed[:, mine] = batch.values
+        parts = row_parts(len(rows), effort.rows_at_once)
+
+        def complete(part: tuple[Tensor, Generator]) -> None:
+            mine, its_generator = part
+            values = rows.take(mine).values
+            completed[:, mine] = values
             components = plan.select(mine).components()
             known, state = (None if its is None else its[mine] for its in (modes, last))
-            about = (components, effort, generator, state, known)
-            for integral in integrate(model, batch.values, *about):
+            about = (components, effort, its_generator, state, known)
+            for integral in integrate(model, values, *about):
                 c = integral.components
-                drawn = integral.draw(count, generator, even=True)
+                drawn = integral.draw(count, its_generator, even=True)
                 completed[:, mine[c.cell_row], c.cell_node] = drawn.T.to(completed)
             if modes is not None and known is not None:
                 modes[mine] = known
+
+        side_by_side(complete, list(zip(parts, spawn(generator, len(parts)), strict=True)))
         if last is not None:
             # Spread evenly, completions are in order: only one by chance has the law of a draw.
             last.copy_(completed[int(torch.randint(count, (), generator=generator))])

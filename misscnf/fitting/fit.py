@@ -38,7 +38,6 @@ from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.linear import LinearFit
 from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
 from misscnf.fitting.solve.noise_spline import fit_noise_splines
-from misscnf.fitting.threads import one_thread
 from misscnf.fitting.timings import Timings
 from misscnf.fitting.train.checkpoint import Checkpoint, fingerprint
 from misscnf.fitting.train.ensemble import CompletionLikelihood
@@ -48,6 +47,7 @@ from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import room_for_modes
 from misscnf.inference.likelihood import observed_log_prob
 from misscnf.model import StructuralModel, Structure
+from misscnf.threads import one_thread
 
 __all__ = ["Fitted", "fit_model"]
 

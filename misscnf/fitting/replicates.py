@@ -23,10 +23,10 @@ from misscnf.fitting.solve.fisher import likelihood_noise
 from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.sandwich import Information, measure_information, moved
 from misscnf.fitting.solve.weak_directions import measure_weak_directions
-from misscnf.fitting.threads import one_thread
 from misscnf.fitting.train.ensemble import EpochWatcher, train_ensemble
 from misscnf.mechanisms import Mechanism
 from misscnf.model import StructuralModel, Structure
+from misscnf.threads import one_thread
 
 __all__ = ["Replicates", "bootstrap_weights", "replicate_fit"]
 

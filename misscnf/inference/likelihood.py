@@ -19,6 +19,7 @@ from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import Effort, Efforts, integrate
 from misscnf.inference.integrals.enumeration import factors_log_prob
 from misscnf.model import StructuralModel
+from misscnf.threads import row_parts, side_by_side, spawn
 
 __all__ = ["RowLikelihood", "observed_log_prob", "free_log_prob"]
 
@@ -53,15 +54,20 @@ def observed_log_prob(
         effort: How hard to work on what has no closed form.
         modes: (N, S, d) those of earlier calls; see `integrate`. Written to.
     """
-    parts = [[values.new_zeros(0)] * 3]
+    parts = [rows.to(values.device) for rows in row_parts(len(values), effort.rows_at_once)]
+
+    def work(part: tuple[Tensor, Generator]) -> list[Tensor]:
+        rows, its_generator = part
+        known = None if modes is None else modes[rows]
+        about = (plan.select(rows), its_generator, effort, known)
+        found = _evaluate(model, values[rows], *about)
+        if modes is not None and known is not None:
+            modes[rows] = known
+        return found
+
     with torch.no_grad():
-        for rows in torch.arange(len(values), device=values.device).split(effort.rows_at_once):
-            known = None if modes is None else modes[rows]
-            about = (plan.select(rows), generator, effort, known)
-            parts.append(_evaluate(model, values[rows], *about))
-            if modes is not None and known is not None:
-                modes[rows] = known
-    return RowLikelihood(*(torch.cat(column) for column in zip(*parts, strict=True)))
+        found = side_by_side(work, list(zip(parts, spawn(generator, len(parts)), strict=True)))
+    return RowLikelihood(*(torch.cat(column) for column in zip(*found, strict=True)))
 
 
 def _evaluate(

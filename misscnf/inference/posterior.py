@@ -15,6 +15,7 @@ from misscnf.draws import normal_numbers
 from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import Effort, Efforts, integrate
 from misscnf.model import StructuralModel
+from misscnf.threads import row_parts, side_by_side, spawn
 
 __all__ = ["draw_completions", "draw_hidden"]
 
@@ -59,14 +60,18 @@ def draw_completions(
         (draws, N, d); observed cells are as they were.
     """
     effort = effort.for_completions(draws)
-    parts = [values[:0].expand(draws, 0, -1)]
-    for rows in torch.arange(len(values), device=values.device).split(effort.rows_at_once):
-        part = plan.select(rows)
-        x = draw_hidden(model, values[rows], part, draws, effort, generator)
-        barren = part.barren()
+    parts = [rows.to(values.device) for rows in row_parts(len(values), effort.rows_at_once)]
+
+    def work(part: tuple[Tensor, Generator]) -> Tensor:
+        rows, its_generator = part
+        its = plan.select(rows)
+        x = draw_hidden(model, values[rows], its, draws, effort, its_generator)
+        barren = its.barren()
         if barren.any():
-            noise = normal_numbers((*x.shape[:-1], model.noise_width), generator, values)
+            noise = normal_numbers((*x.shape[:-1], model.noise_width), its_generator, values)
             nodes = barren.any(0).nonzero()[:, 0].tolist()
             x = model.complete(x, nodes, noise, where=barren.expand_as(x))
-        parts.append(x)
-    return torch.cat(parts, dim=1)
+        return x
+
+    generators = spawn(generator, len(parts))
+    return torch.cat(side_by_side(work, list(zip(parts, generators, strict=True))), dim=1)

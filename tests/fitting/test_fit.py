@@ -14,11 +14,9 @@ import pytest
 import torch
 from misscnf_study.losses import ampute
 from misscnf_study.worlds import load_scm
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from misscnf import InputError, MissCNF
 from misscnf.fitting.settings import PRESETS, Settings, preset_settings
-from misscnf.fitting.threads import one_thread
 from misscnf.inference.integrals import Effort
 from misscnf.mechanisms import Shape
 
@@ -208,25 +206,3 @@ def test_settings_round_trip_and_unknown_ones_are_refused():
         preset_settings("papr")
     with pytest.raises(InputError, match="no setting 'epoch'"):
         preset_settings("auto", {"epoch": 3})
-
-
-def test_training_has_one_thread_and_gives_the_others_back():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        with one_thread():
-            assert torch.get_num_threads() == 1
-        assert torch.get_num_threads() == 2
-        with pytest.raises(InputError):
-            one_thread()(preset_settings)("no such preset")
-        assert torch.get_num_threads() == 2
-        with threadpool_limits(2, user_api="blas"):
-            with one_thread():
-                assert blas_threads() == {1}
-            assert blas_threads() == {2}
-    finally:
-        torch.set_num_threads(before)
-
-
-def blas_threads():
-    return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor, nn
 
 from misscnf.data.rows import RowSource, SelectedRows
 from misscnf.draws import derive_generator
@@ -20,6 +20,7 @@ from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import Effort, Integral, integrate
 from misscnf.inference.likelihood import free_log_prob, observed_log_prob
 from misscnf.model import StructuralModel
+from misscnf.threads import row_parts, side_by_side, spawn
 
 __all__ = ["row_log_likelihood", "log_likelihoods", "likelihood_noise", "rows_by_chance"]
 
@@ -32,24 +33,34 @@ def row_log_likelihood(
     The gradient of their mean is added to the parameters. Every call uses the same random numbers,
     so that the function is one and the same.
     """
-    parts, first = [], 0
-    generator = derive_generator(0, "line")
-    for batch in rows.batches(effort.rows_at_once):
-        x = batch.values
-        part = plan.select(torch.arange(first, first + len(x)))
-        first += len(x)
-        free = free_log_prob(model, x, part)
-        _push(free.sum(), len(rows))
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    parts = row_parts(len(rows), effort.rows_at_once)
+
+    def work(part: tuple[Tensor, Generator]) -> tuple[Tensor, list[Tensor]]:
+        mine, generator = part
+        x, its = rows.take(mine).values, plan.select(mine)
+        gradient = _Gradient(parameters)
+        free = free_log_prob(model, x, its)
+        gradient.add(free.sum())
         found = free.detach().clone()
-        integrals = integrate(model, x, part.components(), effort, generator)
+        integrals = integrate(model, x, its.components(), effort, generator)
         while (integral := _next(integrals)) is not None:
-            weight = x.new_ones(len(integral.components))
-            _push(integral.expected_log_factors(model, x, weight), len(rows))
+            gradient.add(
+                integral.expected_log_factors(model, x, x.new_ones(len(integral.components)))
+            )
             found.index_add_(
                 0, integral.components.row, integral.log_integral().detach().to(found)
             )
-        parts.append(found)
-    return torch.cat(parts)
+        return found, gradient.total
+
+    generators = spawn(derive_generator(0, "line"), len(parts))
+    found, gradients = zip(
+        *side_by_side(work, list(zip(parts, generators, strict=True))), strict=True
+    )
+    for parameter, *its in zip(parameters, *gradients, strict=True):
+        mean = sum(its[1:], its[0]) / len(rows)
+        parameter.grad = mean if parameter.grad is None else parameter.grad + mean
+    return torch.cat(found)
 
 
 def likelihood_noise(model: StructuralModel, rows: RowSource, settings: Settings) -> float:
@@ -88,7 +99,24 @@ def _next(integrals: Iterator[Integral]) -> Integral | None:
         return next(integrals, None)
 
 
-def _push(surrogate: Tensor, rows: int) -> None:
-    """Back-propagates a part at once, so that memory holds its graph alone."""
-    if surrogate.requires_grad:  # not where all of these rows are empty
-        (surrogate / rows).backward()
+class _Gradient:
+    """A sum of gradients that no other thread writes to.
+
+    Every surrogate is back-propagated at once, so that memory holds its graph alone.
+    """
+
+    def __init__(self, parameters: list[nn.Parameter]) -> None:
+        self.parameters = parameters
+        self.total = [torch.zeros_like(parameter) for parameter in parameters]
+
+    def add(self, surrogate: Tensor) -> None:
+        """Adds the gradient of a surrogate."""
+        if not surrogate.requires_grad:  # all of these rows are empty
+            return
+        for total, part in zip(
+            self.total,
+            torch.autograd.grad(surrogate, self.parameters, allow_unused=True),
+            strict=True,
+        ):
+            if part is not None:
+                total += part

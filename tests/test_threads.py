@@ -1,0 +1,107 @@
+"""Passes over rows on all cores: the same bits for any number of threads, and no race."""
+
+import threading
+
+import pandas as pd
+import pytest
+import torch
+from misscnf_study.losses import ampute
+from misscnf_study.worlds import load_scm
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from misscnf import MissCNF
+from misscnf.draws import derive_generator
+from misscnf.threads import one_thread, row_parts, side_by_side, spawn
+
+
+@pytest.fixture
+def threads():
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+def test_parts_hold_every_row_once_and_are_about_equal():
+    for rows, most in [(0, 4), (1, 4), (4, 4), (5, 4), (5000, 4096), (20_000, 4096)]:
+        parts = row_parts(rows, most)
+        assert torch.equal(torch.cat(parts), torch.arange(rows))
+        sizes = [len(part) for part in parts]
+        assert max(sizes) <= most
+        assert max(sizes) - min(sizes) <= 1
+
+
+def test_generators_of_parts_differ_and_one_part_goes_on():
+    mother = derive_generator(0, "mother")
+    children = spawn(mother, 3)
+    first = [float(torch.rand((), generator=child)) for child in children]
+    assert len(set(first)) == 3
+    assert spawn(mother, 1) == [mother]
+
+
+def test_parts_run_side_by_side_in_their_order(threads):
+    threads(2)
+    meeting = threading.Barrier(2, timeout=30)  # breaks unless two are there at once
+
+    def work(part):
+        meeting.wait()
+        return part, torch.is_grad_enabled(), torch.get_num_threads()
+
+    with torch.no_grad():
+        assert side_by_side(work, [0, 1]) == [(0, False, 1), (1, False, 1)]
+    assert torch.get_num_threads() == 2
+
+
+def test_inside_a_part_nothing_is_parted_again(threads):
+    threads(2)
+    names = side_by_side(
+        lambda _: set(side_by_side(lambda _: threading.get_ident(), [0, 1, 2])), [0, 1]
+    )
+    assert all(len(its) == 1 for its in names)
+
+
+def test_an_error_in_a_part_is_the_error_of_the_pass(threads):
+    threads(2)
+
+    def work(part):
+        if part == 1:
+            raise ValueError("part 1")
+        return part
+
+    with pytest.raises(ValueError, match="part 1"):
+        side_by_side(work, [0, 1, 2])
+    assert torch.get_num_threads() == 2
+
+
+def test_training_has_one_thread_and_gives_the_others_back(threads):
+    threads(2)
+    with one_thread():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2
+    with pytest.raises(ZeroDivisionError):
+        one_thread()(lambda: 1 / 0)()
+    assert torch.get_num_threads() == 2
+    with threadpool_limits(2, user_api="blas"):
+        with one_thread():
+            assert blas_threads() == {1}
+        assert blas_threads() == {2}
+
+
+def blas_threads():
+    return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
+
+
+def test_a_fit_and_its_answers_have_the_same_bits_on_any_number_of_threads(threads):
+    """Mixed columns: drawn, enumerated and exact integrals, in several parts."""
+    world = load_scm("chain_nlin")
+    df = ampute(world.sample(8200, 0), world.graph, "mcar", rate=0.4, seed=0)
+    last = df.columns[-1]
+    df[last] = (df[last] > 0).astype(float).where(df[last].notna())
+    found = []
+    for count in (1, 2, 3):
+        threads(count)
+        model = MissCNF(world.graph, preset="linear", progress=False).fit(df)
+        rows = df.head(4200)
+        found.append((model.log_prob(rows), model.impute(rows, 1, seed=1)))
+    for log_prob, imputed in found[1:]:
+        assert (log_prob == found[0][0]).all()
+        pd.testing.assert_frame_equal(imputed, found[0][1])
