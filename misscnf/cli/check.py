@@ -16,6 +16,7 @@ from misscnf.cli.options import (
     Graph,
     Json,
     KindsFile,
+    Latents,
     Losses,
     Na,
     Quiet,
@@ -34,6 +35,7 @@ def check(
     block: Blocks = None,
     loss: Losses = None,
     auxiliary: Auxiliary = None,
+    latent: Latents = None,
     effect: Annotated[str | None, option("--effect", "Only what one effect needs.", "T:Y")] = None,
     kinds: KindsFile = None,
     na: Na = None,
@@ -48,7 +50,7 @@ def check(
     from misscnf.identification import check as find_problems
 
     pair = arguments.read_pair(effect)
-    causal_graph = inputs.read_graph(graph, block)
+    causal_graph = inputs.read_graph(graph, block, latent)
     inputs.check_nodes(pair or (), causal_graph, f"--effect {effect}")
     frame = inputs.read_rows(data, inputs.reading(na, sep, decimal, dates))
     causal_graph = inputs.with_auxiliary(causal_graph, auxiliary, frame)

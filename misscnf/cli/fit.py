@@ -21,6 +21,7 @@ from misscnf.cli.options import (
     Graph,
     Json,
     KindsFile,
+    Latents,
     Losses,
     Na,
     Quiet,
@@ -44,6 +45,7 @@ def fit(
     block: Blocks = None,
     loss: Losses = None,
     auxiliary: Auxiliary = None,
+    latent: Latents = None,
     out: Annotated[str, option("--out", "The folder of the model.", "DIR")],
     preset: Annotated[str, option("--preset", "auto, linear or paper.", "NAME")] = "auto",
     kinds: KindsFile = None,
@@ -78,7 +80,7 @@ def fit(
     outputs.check_target(out, folder=True)
     if checkpoint is not None:
         outputs.check_target(checkpoint, "--checkpoint", folder=True)
-    causal_graph = inputs.read_graph(graph, block)
+    causal_graph = inputs.read_graph(graph, block, latent)
     frame = inputs.read_rows(data, inputs.reading(na, sep, decimal, dates))
     causal_graph = inputs.with_auxiliary(causal_graph, auxiliary, frame)
     causal_graph = inputs.with_loss(causal_graph, loss, frame)
@@ -92,7 +94,8 @@ def fit(
         progress=False if quiet else None,
     )
     with inputs.naming(inputs.shown(data)):
-        table = IncompleteTable.read(frame, causal_graph.nodes, kinds=kinds)
+        nodes, hidden = causal_graph.nodes, causal_graph.latent
+        table = IncompleteTable.read(frame, nodes, kinds=kinds, latent=hidden)
     show_kinds(table)
     seconds = _fit(model, table, checkpoint)
     for name, members in model.blocks_.items():
@@ -169,6 +172,7 @@ def _summary(model: MissCNF, rows: int, out: str, seconds: float) -> dict[str, A
         "comparison": model.comparison_,
         "blocks": model.blocks_,
         "auxiliary": list(model.graph_.auxiliary),
+        "latent": model.graph_.latent,
         "kinds": model.kinds_,
         "seed": model.seed,
         "seconds": round(seconds, 3),

@@ -73,8 +73,9 @@ def read_model_rows(
     Where `partial`, one column is enough; the others are then missing in every row.
     """
     frame = read_rows(source, how)
-    absent = [name for name in model.graph_.nodes if name not in frame.columns]
-    if absent and not (partial and len(absent) < len(model.graph_)):
+    nodes = [name for name in model.graph_.nodes if name not in model.graph_.latent]
+    absent = [name for name in nodes if name not in frame.columns]
+    if absent and not (partial and len(absent) < len(nodes)):
         raise InputError(
             f"{shown(source)} lacks {listed(absent)}, which the model was fitted to; name another "
             f"table or model, or add an empty column where all values are missing."
@@ -89,13 +90,33 @@ def _read_stdin(how: Reading | None) -> pd.DataFrame:
         return read_table(path, shown("-"), how)
 
 
-def read_graph(source: str, blocks: Iterable[str] | None = None) -> CausalGraph:
-    """Reads a graph from a file or from the text itself, and blocks such as "w: age, sex"."""
+def read_graph(
+    source: str, blocks: Iterable[str] | None = None, latents: Iterable[str] | None = None
+) -> CausalGraph:
+    """Reads a graph from a file or from the text itself, with blocks and hidden causes.
+
+    Blocks are such as "w: age, sex", hidden causes "u" or "class=3".
+    """
     named = _named_lists("--block", blocks or (), "a name and columns, such as w: age, sex")
     if not names_a_file(source) and re.fullmatch(r"[^\s;>]*[./\\][^\s;>]*", source):
         raise InputError(f"--graph: there is no file {source!r}; check the path.")
     with naming(f"--graph {source!r}"):
-        return CausalGraph.read(source, named)
+        graph = CausalGraph.read(source, named)
+    with naming("--latent"):
+        return CausalGraph.read(graph, latent=_read_latents(latents or ()))
+
+
+def _read_latents(given: Iterable[str]) -> dict[str, int | None]:
+    """Reads texts such as "u" and "class=3"."""
+    found: dict[str, int | None] = {}
+    for words in given:
+        name, equals, classes = (part.strip() for part in words.rpartition("="))
+        if not equals:
+            name, classes = classes, ""
+        if not name or (equals and not classes.isdecimal()):
+            raise InputError(f"{words!r}: expected a name, or a name and classes, as class=3.")
+        found[name] = int(classes) if equals else None
+    return found
 
 
 def with_auxiliary(graph: CausalGraph, names: str | None, frame: pd.DataFrame) -> CausalGraph:

@@ -16,6 +16,7 @@ __all__ = [
     "Graph",
     "Json",
     "KindsFile",
+    "Latents",
     "Losses",
     "Model",
     "Na",
@@ -54,6 +55,10 @@ Losses = Annotated[
 Auxiliary = Annotated[
     str | None,
     option("--auxiliary", "Columns that tell of lost values; not in the graph.", "NAMES"),
+]
+Latents = Annotated[
+    list[str] | None,
+    option("--latent", "A hidden cause, or class=3 for classes; repeatable.", "NAME[=N]"),
 ]
 KindsFile = Annotated[
     str | None, option("--kinds", "Kinds of columns, a .json or .yaml file.", "FILE")

@@ -7,7 +7,7 @@ line reads it:
 
 | parent | features |
 |---|---|
-| continuous | z, as it is |
+| continuous, latent | z, as it is |
 | binary | the code, standardised |
 | categorical, K levels | K − 1 indicators, of all levels but the first |
 | ordinal, K levels | the code, standardised, and K − 2 indicators, of all levels but the ends |
@@ -33,7 +33,7 @@ from misscnf.data.scales import Unit
 from misscnf.errors import InputError
 
 __all__ = ["Domain", "Continuous", "Binary", "Ordinal", "Categorical", "Count", "Semicontinuous"]
-__all__ += ["HeavyTailed", "CONTINUOUS"]
+__all__ += ["HeavyTailed", "Latent", "CONTINUOUS", "LATENT"]
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,14 @@ CONTINUOUS = Continuous()
 @dataclass(frozen=True)
 class HeavyTailed(Continuous, kind="heavy-tailed", discrete=False, plain=True):
     """A standardised number whose tails are too heavy for squares."""
+
+
+@dataclass(frozen=True)
+class Latent(Continuous, kind="latent", discrete=False, plain=True):
+    """A number that nobody measures, whose location and scale are a matter of convention."""
+
+
+LATENT = Latent()
 
 
 @dataclass(frozen=True)

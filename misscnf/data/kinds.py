@@ -67,6 +67,7 @@ from misscnf.data.codecs import (
     HeavyTailed,
     Levels,
     Semicontinuous,
+    latent_column,
     refuse_constant,
     tail_index,
 )
@@ -312,11 +313,18 @@ def choose_columns(
     kinds: Kinds,
     columns: Sequence[object] = (),
     rules: KindRules | None = None,
+    latent: Mapping[str, int | None] | None = None,
 ) -> tuple[tuple[Column, ...], tuple[Note, ...]]:
-    """Learns the codec of each column, and a note about it."""
-    requests = read_requests(kinds, nodes, columns)
+    """Learns the codec of each column, and a note about it; those of hidden causes are given."""
+    requests, hidden, rules = (
+        read_requests(kinds, nodes, columns),
+        latent or {},
+        rules or KindRules(),
+    )
     pairs = [
-        _choose(column, node, requests.get(node), rules or KindRules())
+        _hidden(node, hidden[node], len(column), rules)
+        if node in hidden
+        else _choose(column, node, requests.get(node), rules)
         for column, node in zip(cells, nodes, strict=True)
     ]
     chosen = tuple(column for column, _ in pairs)
@@ -340,6 +348,16 @@ def find_unusable(
         except InputError as problem:
             found[name] = str(problem)
     return found
+
+
+def _hidden(name: str, classes: int | None, rows: int, rules: KindRules) -> Choice:
+    """Returns the codec of a node that nobody measures."""
+    if classes is not None and classes * rules.cells_a_level > rows:
+        raise InputError(
+            f"the latent node {name!r} has {classes} classes, and the table {rows} rows: fewer "
+            f"than {rules.cells_a_level} rows a class tell nothing of it; ask for fewer classes."
+        )
+    return latent_column(name, classes), Note("nobody measures it", holes=rows)
 
 
 def _choose(cells: pd.Series, name: str, request: Request | None, rules: KindRules) -> Choice:

@@ -71,7 +71,12 @@ class Schema:
     @property
     def kinds(self) -> dict[str, Any]:
         """What to ask for to get the same kinds again."""
-        return {column.name: column.request for column in self.columns}
+        return {column.name: column.request for column in self.columns if not column.latent}
+
+    @cached_property
+    def latent(self) -> tuple[int, ...]:
+        """The places of nodes that nobody measures; frames leave them out unless asked."""
+        return tuple(j for j, column in enumerate(self.columns) if column.latent)
 
     @cached_property
     def indicators(self) -> dict[int, int]:
@@ -113,17 +118,20 @@ class Schema:
         exact: Collection[int] = (),
         *,
         holes: bool = False,
+        latents: bool = False,
     ) -> pd.DataFrame:
         """A DataFrame of the user's cells, with a column per node, of the model's values (N, d).
 
         Numbers of the `exact` nodes are shown as they are where their dtype would round them. With
-        `holes`, cells are missing where the indicator of their column says so.
+        `holes`, cells are missing where the indicator of their column says so. With `latents`,
+        hidden causes have columns too.
         """
         numbers = _to_numpy(values)
+        left_out = {*self.indicators, *(() if latents else self.latent)}
         cells = {
             column.name: column.series(numbers[:, j], exact=j in exact)
             for j, column in enumerate(self.columns)
-            if j not in self.indicators
+            if j not in left_out
         }
         for i, j in self.indicators.items() if holes else ():
             name = self.columns[j].name
@@ -192,6 +200,7 @@ class IncompleteTable:
         unseen: str = "error",
         keep_impossible: bool = False,
         require_all: bool = True,
+        latent: Mapping[str, int | None] | None = None,
     ) -> "IncompleteTable":
         """Reads a table and picks the columns of the nodes, by name and in any order.
 
@@ -208,6 +217,7 @@ class IncompleteTable:
                 refused otherwise.
             require_all: Whether every node needs a column. If not, and a schema is given, a node
                 without a column is missing in every row.
+            latent: Nodes that nobody measures, with their numbers of classes; a schema knows them.
         """
         nodes = tuple(nodes)
         if schema is not None and schema.nodes != nodes:
@@ -224,7 +234,10 @@ class IncompleteTable:
         else:
             require_all = require_all or schema is None
             frame = read_table(source)
-            named = _with_columns(nodes, frame)
+            hidden = latent or {}
+            if schema is not None:
+                hidden = dict.fromkeys(schema.nodes[j] for j in schema.latent)
+            named = _with_columns(nodes, frame, hidden)
             positions = locate_columns(frame, named, require_all=require_all)
             cells = tuple(_cells(frame, positions.get(node)) for node in nodes)
             cells = _with_lost(cells, nodes, positions)
@@ -233,7 +246,8 @@ class IncompleteTable:
                 cells = tuple(column.as_written(part) for column, part in pairs)
             else:
                 _refuse_kept(cells, nodes)
-                schema = Schema(*choose_columns(cells, nodes, kinds, list(frame.columns), rules))
+                about = (kinds, list(frame.columns), rules, hidden)
+                schema = Schema(*choose_columns(cells, nodes, *about))
             table = cls._encoded(frame, positions, cells, schema, unseen)
         if not keep_impossible and table.impossible.any():
             j, row = _first(table.impossible.numpy())
@@ -346,6 +360,7 @@ class IncompleteTable:
         *,
         replaced: Collection[int] = (),
         exact: Collection[int] = (),
+        latents: bool = False,
     ) -> pd.DataFrame:
         """A DataFrame of completed rows, the observed cells as they came, bit for bit.
 
@@ -354,6 +369,7 @@ class IncompleteTable:
             index: The row labels, those of this table by default.
             replaced: Nodes of which observed cells are replaced too.
             exact: Those of them whose numbers are shown as they are, whatever their dtype.
+            latents: Whether hidden causes have columns too.
         """
         if tuple(values.shape[-2:]) != self.shape:
             raise InputError(
@@ -363,9 +379,10 @@ class IncompleteTable:
         drawn = _to_numpy(values).reshape(-1, self.shape[1])
         repeats = len(drawn) // max(len(self), 1)
         holes = ~self.observed.numpy()
-        cells = {}
-        for j, (column, given) in enumerate(zip(self.schema.columns, self.cells, strict=True)):
-            if j in self.schema.indicators:
+        cells, schema = {}, self.schema
+        left_out = {*schema.indicators, *(() if latents else schema.latent)}
+        for j, (column, given) in enumerate(zip(schema.columns, self.cells, strict=True)):
+            if j in left_out:
                 continue
             fill = np.tile(holes[:, j] | (j in replaced), repeats)
             cells[column.name] = _fill(column, given, drawn[:, j], fill, exact=j in exact)
@@ -431,7 +448,8 @@ def holed_columns(source: pd.DataFrame | IncompleteTable) -> list[str]:
     """Returns the names of the columns that have holes."""
     if isinstance(source, IncompleteTable):
         some = (~source.observed).any(0).tolist()
-        return [name for name, holes in zip(source.nodes, some, strict=True) if holes]
+        columns = zip(source.schema.columns, some, strict=True)
+        return [column.name for column, holes in columns if holes and not column.latent]
     return [name for name in source.columns[source.isna().any()] if isinstance(name, str)]
 
 
@@ -469,16 +487,22 @@ def _indicators(nodes: Sequence[str]) -> dict[int, int]:
     return {i: list(nodes).index(column) for i, column in columns.items() if column is not None}
 
 
-def _with_columns(nodes: Sequence[str], frame: pd.DataFrame) -> list[str]:
-    """The nodes that have a column; an indicator has none, and none of the user's may be one."""
+def _with_columns(nodes: Sequence[str], frame: pd.DataFrame, latent: Collection[str]) -> list[str]:
+    """The nodes that have a column; indicators and hidden causes have none."""
     there = {name for name in frame.columns if isinstance(name, str)}
+    measured = [node for node in nodes if node in latent and node in there]
+    if measured:
+        raise InputError(
+            f"the table has a column {measured[0]!r}, and the graph says that nobody measures it "
+            f"(latent); leave it out of latent, or rename or drop that column."
+        )
     taken = [node for node in nodes if column_of(node) is not None and node in there]
     if taken:
         raise InputError(
             f"the table has a column {taken[0]!r}, which is what the graph calls the indicator of "
             f"{column_of(taken[0])!r}, made from its holes; rename or drop that column."
         )
-    return [node for node in nodes if column_of(node) is None]
+    return [node for node in nodes if column_of(node) is None and node not in latent]
 
 
 def _with_lost(

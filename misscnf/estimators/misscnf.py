@@ -51,6 +51,7 @@ from misscnf.fitting.settings import Settings, preset_settings
 from misscnf.fitting.train.loop import EpochRecord
 from misscnf.graph import CausalGraph, GraphLike
 from misscnf.graph.indicators import Loss
+from misscnf.graph.latents import Latent
 from misscnf.identification import (
     denied_by_rows,
     uncovered_families,
@@ -109,6 +110,8 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             the graph; None takes holes as lost at random.
         auxiliary: Columns that help to tell what is lost, such as `["income"]`, without a place in
             the graph: they are modelled below everything, and no cause is claimed.
+        latent: Nodes of the graph that nobody measures, such as `["u"]`, or `{"class": 3}` for a
+            class of three levels (docs/hidden.md).
         allow_uncovered: Whether to train networks although some family is never seen whole.
         progress: Whether to show a progress bar; None shows it in a terminal.
 
@@ -162,6 +165,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         blocks: Mapping[str, Sequence[str]] | None = None,
         loss: Loss | None = None,
         auxiliary: Sequence[str] | None = None,
+        latent: Latent | None = None,
         allow_uncovered: bool = False,
         progress: bool | None = None,
     ) -> None:
@@ -175,6 +179,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         self.blocks = blocks
         self.loss = loss
         self.auxiliary = auxiliary
+        self.latent = latent
         self.allow_uncovered = allow_uncovered
         self.progress = progress
 
@@ -199,6 +204,11 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         source = df if isinstance(df, IncompleteTable) else read_table(name_columns(df))
         graph = self._read_graph(source.columns).with_auxiliary(self.auxiliary, source.columns)
         graph = graph.with_loss(self.loss, holed_columns(source))
+        if graph.latent:
+            raise InputError(
+                f"hidden causes ({', '.join(graph.latent)}) can be checked, and not be fitted "
+                f"yet; use misscnf.check(df, graph, effect=…, latent=…)."
+            )
         settings = preset_settings(self.preset, self.settings)
         device = _device(self.device)
         if self.unseen not in ("error", "missing"):
@@ -207,7 +217,10 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             raise InputError(
                 "the table has one row (n_samples=1), where nothing varies; give at least two."
             )
-        table = IncompleteTable.read(source, graph.nodes, kinds=self.kinds, rules=settings.kinds)
+        rules, latent = settings.kinds, graph.latent
+        table = IncompleteTable.read(
+            source, graph.nodes, kinds=self.kinds, rules=rules, latent=latent
+        )
         if table is not df and self.progress is not False:
             kinds = table.schema.describe().to_string(index=False)
             logger.info("The kinds of the columns:\n%s", kinds)
@@ -311,7 +324,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             raise InputError("a causal graph is needed: MissCNF(graph), such as 'a -> b; b -> c'.")
         if isinstance(self.graph, str) and self.graph == ORDERED:
             return ordered_graph(names)
-        return CausalGraph.read(self.graph, self.blocks)
+        return CausalGraph.read(self.graph, self.blocks, self.latent)
 
     def _note_columns(self, columns: Iterable[Any] | int) -> None:
         """Keeps the names of the fitted columns if all are text, and else only their number."""
@@ -454,6 +467,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             seed=about["seed"],
             blocks=model.graph.blocks or None,
             auxiliary=list(model.graph.auxiliary) or None,
+            latent=model.graph.latent or None,
         )
         self.graph_, self.settings_ = model.graph, settings
         self.schema_, self.kinds_ = schema, schema.describe()

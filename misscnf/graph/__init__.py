@@ -1,6 +1,7 @@
 """The causal graph: a named DAG, read from anything that people have.
 
 dag        the graph itself: parents, descendants, the order of nodes
+indicators, latents    nodes that are no columns: whether a value is lost, and hidden causes
 readers    text and files as people write them: arrows, DOT, dagitty, lavaan, GML, CSV, JSON, YAML
 """
 

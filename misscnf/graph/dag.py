@@ -9,7 +9,7 @@ So a graph here is a directed graph without cycles whose nodes are named like th
 table. It keeps its nodes in topological order, which turns every walk over ancestors or
 descendants into one pass. Whatever the user holds (a networkx graph, pairs, a dictionary, an
 adjacency table, a text, a file) is read by `CausalGraph.read` and checked in one place,
-`CausalGraph.from_edges`. Hidden common causes have no place in it: each node needs a column.
+`CausalGraph.from_edges`. Nodes without a column are declared as `latent` (`graph.latents`).
 
 Some nodes may form a block: together they have causes and effects, and among themselves no arrow
 is claimed. Their joint law can be factorised in any order,
@@ -42,6 +42,7 @@ import pandas as pd
 from misscnf.errors import InputError, naming
 from misscnf.graph import readers
 from misscnf.graph.indicators import Loss, check_indicators, column_of, loss_edges
+from misscnf.graph.latents import Latent, check_latent, read_latent
 from misscnf.paths import expanded, read_small_text
 
 __all__ = ["CausalGraph", "GraphLike"]
@@ -69,6 +70,8 @@ class CausalGraph:
     """Names of blocks with their members, two or more, among whom no arrow is claimed."""
     auxiliary: tuple[str, ...] = ()
     """Nodes that help to tell what is lost; arrows into them are no causes."""
+    latent: dict[str, int | None] = field(default_factory=dict, hash=False)
+    """Nodes that nobody measures, with their number of classes; None for a number."""
 
     @classmethod
     def from_edges(
@@ -77,6 +80,7 @@ class CausalGraph:
         nodes: Iterable[str] = (),
         blocks: Mapping[str, Iterable[str]] | None = None,
         auxiliary: Iterable[str] = (),
+        latent: Latent | None = None,
     ) -> CausalGraph:
         """Makes a graph from (cause, effect) pairs; every other way of making one ends here.
 
@@ -88,11 +92,12 @@ class CausalGraph:
                 points to a member points to all, and edges inside a block are how its law is
                 written.
             auxiliary: Nodes without a place among causes, such as `with_auxiliary` adds.
+            latent: Nodes that nobody measures; see `misscnf.graph.latents`.
 
         Raises:
             InputError: If a name is not a non-empty string, a node is listed twice, an edge is
                 not a pair, the edges form a cycle, there is no node at all, a node is in two
-                blocks, or an auxiliary column is given as a cause.
+                blocks, an auxiliary column is given as a cause, or a latent node has no effect.
         """
         members = _checked_blocks(blocks or {})
         listed = _checked_nodes(nodes)
@@ -103,6 +108,9 @@ class CausalGraph:
         if not names:
             raise InputError("the graph is empty; give at least one node.")
         check_indicators(dict.fromkeys(names), pairs)
+        hidden = read_latent(latent)
+        within = itertools.chain.from_iterable(members.values())
+        check_latent(hidden, names, pairs, {*extra, *within})
         for cause, effect in pairs:
             if cause in extra and effect not in extra and column_of(effect) is None:
                 raise InputError(
@@ -124,7 +132,9 @@ class CausalGraph:
             ) from None
         position = {i: place for place, i in enumerate(order)}
         parents = tuple(tuple(sorted(position[p] for p in causes[i])) for i in order)
-        return cls(tuple(names[i] for i in order), parents, _many(members), extra)
+        nodes = tuple(names[i] for i in order)
+        hidden = {name: hidden[name] for name in nodes if name in hidden}
+        return cls(nodes, parents, _many(members), extra, hidden)
 
     @classmethod
     def from_tiers(cls, tiers: Iterable[str | Iterable[str]]) -> CausalGraph:
@@ -145,7 +155,10 @@ class CausalGraph:
 
     @classmethod
     def read(
-        cls, source: GraphLike, blocks: Mapping[str, Iterable[str]] | None = None
+        cls,
+        source: GraphLike,
+        blocks: Mapping[str, Iterable[str]] | None = None,
+        latent: Latent | None = None,
     ) -> CausalGraph:
         """Reads a graph from whatever holds one; the source is never changed.
 
@@ -163,20 +176,25 @@ class CausalGraph:
                   effect, or plain arrows such as ``"a -> b; b -> c"``. See
                   `misscnf.graph.readers` for what is read of each.
             blocks: Names of blocks with their members; a name may stand for them in the source.
+            latent: Names of nodes that nobody measures, beside those that the source has.
 
         Raises:
             InputError: If the source cannot be read as a directed acyclic graph, or has an arrow
                 inside a block.
         """
         within: Mapping[str, Iterable[str]] = {}
+        auxiliary: tuple[str, ...] = ()
+        hidden: dict[str, int | None] = {}
         if isinstance(source, CausalGraph):
-            if not blocks:
+            if not blocks and not latent:
                 return source
             nodes, edges, within = list(source.nodes), source.edges, source.blocks
+            auxiliary, hidden = source.auxiliary, source.latent
         elif isinstance(source, str | os.PathLike):
-            nodes, edges, within = _read_path_or_text(source)
+            nodes, edges, within, hidden = _read_path_or_text(source)
         elif isinstance(source, nx.Graph):
             nodes, edges = _read_networkx(source)
+            hidden = dict.fromkeys(readers.marked_latent(source))
         elif isinstance(source, pd.DataFrame):
             nodes, edges = _read_adjacency(source)
         elif isinstance(source, Mapping):
@@ -189,7 +207,9 @@ class CausalGraph:
                 "pairs (cause, effect), a dictionary {child: [parents]}, a networkx DiGraph, an "
                 "adjacency DataFrame, a text or a file."
             )
-        graph = cls.from_edges(edges, nodes, {**within, **_checked_blocks(blocks or {})})
+        groups = {**within, **_checked_blocks(blocks or {})}
+        hidden = {**hidden, **read_latent(latent)}
+        graph = cls.from_edges(edges, nodes, groups, auxiliary, hidden)
         if not isinstance(source, CausalGraph):
             graph._refuse_arrows_inside()
         return graph
@@ -205,6 +225,7 @@ class CausalGraph:
         if len(parts) > 12:
             parts = [*parts[:12], "…"]
         parts += [f"auxiliary {', '.join(self.auxiliary)}"] if self.auxiliary else []
+        parts += [f"latent {', '.join(self.latent)}"] if self.latent else []
         return f"CausalGraph({len(self)} node{'s' * (len(self) > 1)}: {'; '.join(parts)})"
 
     def index(self, name: str) -> int:
@@ -265,7 +286,8 @@ class CausalGraph:
         kept = [edge for edge in self.edges if not self._is_inside(edge)]
         wanted = {block: iter([n for n in order if n in of]) for block, of in self.blocks.items()}
         nodes = [next(wanted.get(self._shown(name), iter(())), name) for name in self.nodes]
-        return CausalGraph.from_edges([*kept, *inside], nodes, self.blocks, self.auxiliary)
+        beside = (self.blocks, self.auxiliary, self.latent)
+        return CausalGraph.from_edges([*kept, *inside], nodes, *beside)
 
     def with_auxiliary(self, names: Iterable[str] | None, columns: Iterable[Any]) -> CausalGraph:
         """Returns the graph with auxiliary columns, which have no arrows before a fit.
@@ -291,7 +313,7 @@ class CausalGraph:
                     f"of one of the two."
                 )
         extra = list(dict.fromkeys([*self.auxiliary, *wanted]))
-        return CausalGraph.from_edges(self.edges, self.nodes, self.blocks, extra)
+        return CausalGraph.from_edges(self.edges, self.nodes, self.blocks, extra, self.latent)
 
     def _only_drives(self, name: str) -> bool:
         """Says whether a node is there as what drives losses, and in no other place."""
@@ -305,7 +327,7 @@ class CausalGraph:
             return self
         nodes = [name for name in self.nodes if name not in self.auxiliary]
         edges = [edge for edge in self.edges if set(edge).isdisjoint(self.auxiliary)]
-        return CausalGraph.from_edges(edges, nodes, self.blocks)
+        return CausalGraph.from_edges(edges, nodes, self.blocks, (), self.latent)
 
     def with_loss(self, loss: Loss | None, holes: Collection[str] = ()) -> CausalGraph:
         """Returns the graph with indicators of loss; see `misscnf.graph.indicators`.
@@ -318,23 +340,31 @@ class CausalGraph:
             return self
         parents = {name: self.parents_of(name) for name in self.nodes}
         edges = loss_edges(loss, self.nodes, parents, set(holes).difference(self.auxiliary))
-        return CausalGraph.from_edges(
-            [*self.edges, *edges], self.nodes, self.blocks, self.auxiliary
-        )
+        beside = (self.blocks, self.auxiliary, self.latent)
+        return CausalGraph.from_edges([*self.edges, *edges], self.nodes, *beside)
 
     def without_indicators(self) -> CausalGraph:
         """Returns the graph of the values alone."""
         if not self.indicators:
             return self
-        nodes = [name for name in self.nodes if column_of(name) is None]
         edges = [edge for edge in self.edges if column_of(edge[1]) is None]
-        return CausalGraph.from_edges(edges, nodes, self.blocks, self.auxiliary)
+        causes = {cause for cause, _ in edges}
+        latent = {name: of for name, of in self.latent.items() if name in causes}
+        idle = self.latent.keys() - latent.keys()  # hidden causes of losses alone
+        nodes = [name for name in self.nodes if column_of(name) is None and name not in idle]
+        edges = [edge for edge in edges if edge[1] not in idle]
+        return CausalGraph.from_edges(edges, nodes, self.blocks, self.auxiliary, latent)
 
     @cached_property
     def indicators(self) -> dict[int, int]:
         """For each indicator of loss the position of the column that it speaks of."""
         columns = {i: column_of(name) for i, name in enumerate(self.nodes)}
         return {i: self.index(column) for i, column in columns.items() if column is not None}
+
+    @cached_property
+    def latent_nodes(self) -> frozenset[int]:
+        """Positions of the nodes that nobody measures."""
+        return frozenset(map(self.index, self.latent))
 
     @cached_property
     def selected(self) -> frozenset[int]:
@@ -406,7 +436,7 @@ class CausalGraph:
     def to_dict(self) -> dict[str, list[str]]:
         """Returns ``{child: [parents]}`` for all nodes in order.
 
-        `read` gives the graph back; its `blocks` and `auxiliary` are said beside it.
+        `read` gives the graph back; its `blocks`, `auxiliary` and `latent` are said beside it.
         """
         return {name: list(self.parents_of(name)) for name in self.nodes}
 

@@ -1,15 +1,17 @@
-"""Causal graphs written as text, read into (nodes, edges, blocks) in order of appearance.
+"""Causal graphs written as text, read into nodes, edges, blocks and latent nodes, as they come.
 
 Seven ways of writing are told apart by their content, with a file's suffix as a hint:
 
 - DOT: ``digraph g { a -> b -> c; {a d} -> e; "blood pressure" [label="x"] }``. Attributes and
   default statements are skipped, subgraphs are flattened, but for ``subgraph cluster_x {a d}``
   without arrows inside, which is the block x. Ports (``a:n``) are not read.
-- dagitty: ``dag { a -> b <- c; d [exposure, pos="0,1"] }``.
+- dagitty: ``dag { a -> b <- c; d [exposure, pos="0,1"]; u [latent]; a <-> d }``.
 - GML, by networkx.
 - JSON: ``{"child": ["parent", ...]}``.
 - CSV: an edge per line under a header with the columns ``cause`` and ``effect``.
-- lavaan regressions: ``y ~ x + b1*z``; intercepts and variances are accepted and add no edge.
+- lavaan: regressions ``y ~ x + b1*z``, measurement models ``f =~ x1 + x2`` and covariances
+  ``x ~~ y``; intercepts and variances are accepted and add no edge. A covariance that is not
+  written is none, also between hidden causes.
 - plain arrows: ``a -> b; b <- c, d -> e -> f``, with ``→`` and ``←`` too; a lone name is a node
   without edges and ``a, b -> c`` gives both edges. Semicolons and line ends separate. A comma
   does as well between parts that all have an arrow. Braces make a block, among whose members no
@@ -19,9 +21,13 @@ Seven ways of writing are told apart by their content, with a file's suffix as a
 The indicator of a loss, ``missing(y)``, is a name like any other; DOT, GML and dagitty want it in
 quotes, and are read without too.
 
+Hidden causes (`graph.latents`) are nodes with the attribute ``latent``, ``unobserved`` or
+``observed="no"``, in DOT, dagitty and GML; ``latent=3`` is a class of three levels. Between two
+nodes, ``a <-> b`` or ``a ~~ b`` is a hidden cause of both.
+
 A mark that would change the meaning if it were skipped is refused: arrows that are not directed,
-latent nodes, DOT's ``dir=both``, a lavaan term fixed at zero. Whether the edges form a causal
-graph at all (names, cycles) is for `misscnf.graph.dag` to check.
+DOT's ``dir=both``, a lavaan term fixed at zero. Whether the edges form a causal graph at all
+(names, cycles) is for `misscnf.graph.dag` to check.
 """
 
 from __future__ import annotations
@@ -35,15 +41,24 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import networkx as nx
 
 from misscnf.errors import InputError
+from misscnf.graph.latents import hidden_cause
 
-__all__ = ["read_text", "names_a_file"]
+__all__ = ["read_text", "names_a_file", "marked_latent"]
 
-Parsed: TypeAlias = tuple[list[str], list[tuple[str, str]], dict[str, list[str]]]
+
+class Parsed(NamedTuple):
+    """What a text says."""
+
+    nodes: list[str]
+    edges: list[tuple[str, str]]
+    blocks: dict[str, list[str]] = {}  # noqa: RUF012 - never changed
+    latent: dict[str, int | None] = {}  # noqa: RUF012 - likewise
+
 
 _QUOTED = r'"(?:\\.|[^"\\])*"'
 # A hash inside a word is left alone: better an unreadable name than half a line lost.
@@ -62,7 +77,8 @@ def read_text(text: str, suffix: str = "") -> Parsed:
     readers = [reader for reader, signature in _SIGNATURES.items() if signature.match(bare)]
     if suffix in _USUAL_READERS:
         readers.append(_USUAL_READERS[suffix])
-    is_lavaan = re.search(r"~|:=|==", re.sub(_QUOTED, "", bare))
+    unquoted = re.sub(_QUOTED, "", bare)
+    is_lavaan = re.search(r"~|:=|==", unquoted) and not re.search(r"->|<-|[→←↔]", unquoted)
     readers.append(_read_lavaan if is_lavaan else _read_plain)
     try:
         return readers[0](text)
@@ -95,13 +111,13 @@ def _unreadable(number: int, line: str, why: str) -> InputError:
 _TOKEN = re.compile(
     rf"""(?P<quoted>{_QUOTED})
     | (?P<value> =\s* (?: {_QUOTED} | <(?:[^<>]|<[^<>]*>)*> | [^\s,;="<>\[\]{{}}]+ ))
-    | (?P<arrow> [@<]?-{{1,2}}[@>]? | [→←↔])
-    | (?P<name> missing\([^()"]+\) | [\w.]+ (?:-[\w.]+)*)
+    | (?P<arrow> [@<]?-{{1,2}}[@>]? | [→←↔] | ~~)
+    | (?P<name> (?:missing|hidden)\([^()"]+\) | [\w.]+ (?:-[\w.]+)*)
     | (?P<mark> \S)""",
     re.VERBOSE,
 )
-_FORWARD, _BACKWARD, _BOTH = ("->", "-->", "→"), ("<-", "<--", "←"), ("<->", "↔")
-_NO_HIDDEN = "hidden variables are not supported yet, because each node needs a column"
+_FORWARD, _BACKWARD, _BOTH = ("->", "-->", "→"), ("<-", "<--", "←"), ("<->", "<-->", "↔", "~~")
+_LATENT = re.compile(r"(?:latent|unobserved)(?:=(?:true|yes|(?P<classes>\d+)))?|observed=no")
 
 
 class _Token(NamedTuple):
@@ -135,6 +151,7 @@ class _ArrowReader:
         self.edges: list[tuple[str, str]] = []
         self.braces: list[list[str]] = []
         self.blocks: dict[str, list[str]] = {}
+        self.latent: dict[str, int | None] = {}
 
     def peek(self, ahead: int = 0) -> _Token:
         """Returns a token without taking it; past the last one, a token of the kind 'end'."""
@@ -166,7 +183,7 @@ class _ArrowReader:
                 self.at += 2
             elif word.kind == "name" and word.text.lower() in self.keywords:
                 self.at += 1
-                self.skip_attributes(f"the default for each {word.text}")
+                self.read_attributes(f"the default for each {word.text}")
             else:
                 mentioned += self.statement()
         return list(dict.fromkeys(mentioned))
@@ -186,7 +203,8 @@ class _ArrowReader:
             ends.append(self.end())
         mentioned = list(itertools.chain.from_iterable(ends))
         owner = "node" if len(mentioned) == 1 else "the edge of"
-        self.skip_attributes(f"{owner} {' '.join(mentioned)!r}")
+        alone = mentioned[0] if len(mentioned) == 1 else None
+        self.read_attributes(f"{owner} {' '.join(mentioned)!r}", alone)
         return ends, arrows
 
     def end(self) -> list[str]:
@@ -215,13 +233,19 @@ class _ArrowReader:
             self.edges += [(cause, effect) for effect, cause in pairs]
         else:
             one, two = " ".join(left), " ".join(right)
-            if arrow.text in _BOTH:
-                why = f"it stands for a hidden cause of both, and {_NO_HIDDEN}"
-            else:
-                why = f"it does not say which is the cause; write {one} -> {two} or {one} <- {two}"
-            raise InputError(f"'{one} {arrow.text} {two}' on line {arrow.line} is refused: {why}.")
+            if arrow.text not in _BOTH:
+                raise InputError(
+                    f"'{one} {arrow.text} {two}' on line {arrow.line} is refused: it does not say "
+                    f"which is the cause; write {one} -> {two} or {one} <- {two}."
+                )
+            for pair in pairs:
+                if pair[0] == pair[1]:
+                    continue  # a variance
+                cause = hidden_cause(*pair)
+                self.latent[cause] = None
+                self.edges += [(cause, effect) for effect in pair]
 
-    def skip_attributes(self, owner: str) -> None:
+    def read_attributes(self, owner: str, node: str | None = None) -> None:
         """Passes over ``[key=value, key]``, except for what changes the meaning of the graph."""
         while self.take("["):
             while not self.take("]"):
@@ -231,8 +255,15 @@ class _ArrowReader:
                 said = re.sub(r'[\s"]', "", key.text + (value.text if value else "")).lower()
                 if key.kind == "end":
                     raise self.unexpected()
-                if said in ("latent", "unobserved", "observed=no"):
-                    raise InputError(f"{owner} is marked as {said!r}, and {_NO_HIDDEN}.")
+                latent = _LATENT.fullmatch(said)
+                if latent and node is None:
+                    raise InputError(
+                        f"{owner} is marked as {said!r}, which is for single nodes; write it "
+                        f"behind each node that nobody measures."
+                    )
+                if latent and node is not None:
+                    classes = latent["classes"]
+                    self.latent[node] = None if classes is None else int(classes)
                 if said in ("dir=both", "dir=none", "dir=back"):
                     raise InputError(
                         f"{owner} has {said!r}, which undoes its arrow; leave it out."
@@ -264,7 +295,7 @@ def _read_braced(text: str) -> Parsed:
         for name, members in reader.blocks.items()
         if not any(set(edge) <= set(members) for edge in reader.edges)
     }
-    return list(reader.nodes), reader.edges, blocks
+    return Parsed(list(reader.nodes), reader.edges, blocks, reader.latent)
 
 
 def _read_plain(text: str) -> Parsed:
@@ -277,7 +308,8 @@ def _read_plain(text: str) -> Parsed:
             reader.sentence()
     blocks = reader.blocks | reader.nameless_blocks()
     # The name of a block stands for its members, wherever it is.
-    return [name for name in reader.nodes if name not in blocks], reader.edges, blocks
+    nodes = [name for name in reader.nodes if name not in blocks]
+    return Parsed(nodes, reader.edges, blocks, reader.latent)
 
 
 class _PlainReader(_ArrowReader):
@@ -366,8 +398,7 @@ def _sentences(tokens: Iterable[_Token]) -> Iterator[list[_Token]]:
 
 _LAVAAN_OPERATOR = re.compile(r"=~|<~|~\*~|~~|:=|==|~|[<>|%]")
 _LAVAAN_REFUSED = {
-    "=~": f"it defines a latent variable, and {_NO_HIDDEN}",
-    "<~": f"it defines a composite variable, and {_NO_HIDDEN}",
+    "<~": "it defines a composite, which is no cause; draw a node that is latent=[...] instead",
     ":=": "it defines a parameter; only regressions such as y ~ x + z say who causes whom",
     "==": "it constrains parameters; only regressions such as y ~ x + z say who causes whom",
 }
@@ -376,23 +407,30 @@ _LAVAAN_REFUSED = {
 def _read_lavaan(text: str) -> Parsed:
     nodes: dict[str, None] = {}
     edges: list[tuple[str, str]] = []
+    latent: dict[str, int | None] = {}
     for number, line in _lavaan_sentences(text):
         operator = _LAVAAN_OPERATOR.search(line)
-        if operator is None or operator[0] not in ("~", "~~"):
+        if operator is None or operator[0] not in ("~", "~~", "=~"):
             why = _LAVAAN_REFUSED.get(operator[0] if operator else "", "expected y ~ x + z")
             raise _unreadable(number, line, why)
-        effects = _lavaan_names(number, line, line[: operator.start()])
-        causes = _lavaan_names(number, line, line[operator.end() :])
-        if not effects:
+        left = _lavaan_names(number, line, line[: operator.start()])
+        right = _lavaan_names(number, line, line[operator.end() :])
+        if not left:
             raise _unreadable(number, line, "no variable on its left side")
-        nodes |= dict.fromkeys([*effects, *causes])
-        pairs = [(cause, effect) for effect in effects for cause in causes]
+        nodes |= dict.fromkeys([*left, *right])
+        pairs = [(one, other) for one in left for other in right]
         if operator[0] == "~":
+            edges += [(cause, effect) for effect, cause in pairs]
+        elif operator[0] == "=~":
             edges += pairs
-        elif any(cause != effect for cause, effect in pairs):
-            why = f"a covariance stands for a hidden cause of both, and {_NO_HIDDEN}"
-            raise _unreadable(number, line, why)
-    return list(nodes), edges, {}
+            latent |= dict.fromkeys(left)
+        else:
+            for one, other in pairs:
+                if one != other:
+                    cause = hidden_cause(one, other)
+                    latent[cause] = None
+                    edges += [(cause, one), (cause, other)]
+    return Parsed(list(nodes), edges, {}, latent)
 
 
 def _lavaan_sentences(text: str) -> list[tuple[int, str]]:
@@ -435,7 +473,19 @@ def _read_gml(text: str) -> Parsed:
             "the GML graph is undirected, so its edges do not say which end is the cause; write "
             "'directed 1' after 'graph ['."
         )
-    return [str(name) for name in graph], [(str(u), str(v)) for u, v, *_ in graph.edges], {}
+    edges = [(str(u), str(v)) for u, v, *_ in graph.edges]
+    latent = dict.fromkeys(map(str, marked_latent(graph)))
+    return Parsed([str(name) for name in graph], edges, {}, latent)
+
+
+def marked_latent(graph: nx.Graph) -> list[Any]:
+    """Returns the nodes that a networkx graph marks as latent, as those of dowhy and pgmpy do."""
+    said = set(getattr(graph, "latents", ()))
+    for node, about in graph.nodes(data=True):
+        words = (f"{key}={value}".lower() for key, value in about.items())
+        if any(_LATENT.fullmatch(re.sub("=1$", "", word)) for word in words):
+            said.add(node)
+    return [node for node in graph if node in said]
 
 
 def _read_json(text: str) -> Parsed:
@@ -449,7 +499,8 @@ def _read_json(text: str) -> Parsed:
     for child, causes in parents.items():
         if not isinstance(causes, list):
             raise InputError(f"the parents of {child!r} must be a list of names, not {causes!r}.")
-    return list(parents), [(cause, child) for child in parents for cause in parents[child]], {}
+    edges = [(cause, child) for child in parents for cause in parents[child]]
+    return Parsed(list(parents), edges)
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -473,7 +524,7 @@ def _read_csv(text: str) -> Parsed:
         if len(row) <= max(cause, effect):
             raise _unreadable(rows.line_num, ",".join(row), "expected a cause and an effect")
         edges.append((row[cause].strip(), row[effect].strip()))
-    return list(dict.fromkeys(itertools.chain.from_iterable(edges))), edges, {}
+    return Parsed(list(dict.fromkeys(itertools.chain.from_iterable(edges))), edges)
 
 
 _SIGNATURES: dict[Callable[[str], Parsed], re.Pattern[str]] = {

@@ -3,6 +3,7 @@
 checking, settings      the check itself, and every number that shapes it
 columns, families       what is there: columns, patterns of holes, families and who needs them
 scan, regions           where families are not seen: along a column, and of two together
+projection, identify, proxies, hidden    whether an effect is identified beside hidden causes
 loss, little            how values are lost, and whether they exist at all
 independences           the graph against the rows
 unlikely                values that no law of their column makes likely

@@ -17,6 +17,7 @@ from misscnf.errors import InputError
 from misscnf.fitting.select.parents import arrange_blocks
 from misscnf.graph import CausalGraph, GraphLike
 from misscnf.graph.indicators import Loss
+from misscnf.graph.latents import Latent
 from misscnf.identification.columns import read_columns
 from misscnf.identification.families import (
     find_patterns,
@@ -25,10 +26,12 @@ from misscnf.identification.families import (
     usage_table,
     whole_families,
 )
+from misscnf.identification.hidden import effect_identified
 from misscnf.identification.independences import Contradiction, claims, find_contradictions
 from misscnf.identification.little import little_test
 from misscnf.identification.loss import explain_holes, find_structural_holes
 from misscnf.identification.pictures import Curve, coverage_curve
+from misscnf.identification.projection import project, shown_graph
 from misscnf.identification.recovery import losses_identified
 from misscnf.identification.regions import Region, Search, thinnest_regions, unrevealed_regions
 from misscnf.identification.report import Report, StructuralHole, node_table, region_table
@@ -50,6 +53,7 @@ def check(
     blocks: Mapping[str, Sequence[str]] | None = None,
     loss: Loss | None = None,
     auxiliary: Sequence[str] | None = None,
+    latent: Latent | None = None,
     chance: float | None = None,
     share: float | None = None,
     settings: CheckSettings | Mapping[str, object] | None = None,
@@ -66,6 +70,7 @@ def check(
         blocks: Columns without arrows among them, likewise.
         loss: What drives the loss of which column, likewise: the report says what identifies it.
         auxiliary: Columns that help to tell what is lost and have no place in the graph, likewise.
+        latent: Hidden causes, likewise: the report says whether the effect is still identified.
         chance: A family counts as unseen where the chance to see it whole is below this; short for
             the setting "regions.chance", 0.02 by default.
         share: Regions with a smaller share of the rows are left alone; short for "regions.share",
@@ -87,23 +92,29 @@ def check(
     """
     if not isinstance(df, IncompleteTable):
         df = read_table(df)
-    graph = CausalGraph.read(graph, blocks).with_auxiliary(auxiliary, df.columns)
+    graph = CausalGraph.read(graph, blocks, latent).with_auxiliary(auxiliary, df.columns)
     graph = graph.with_loss(loss, holed_columns(df))
     if not isinstance(settings, CheckSettings):
         settings = change(CheckSettings(), settings or {})
     short = {"regions.chance": chance, "regions.share": share}
     chosen = change(settings, {name: given for name, given in short.items() if given is not None})
-    table = IncompleteTable.read(df, graph.nodes, kinds=kinds)
+    table = IncompleteTable.read(df, graph.nodes, kinds=kinds, latent=graph.latent)
     recovery = losses_identified(graph, table.observed.numpy())
-    graph = graph.without_indicators()
+    causes = graph.without_indicators()
+    graph = shown_graph(causes)
     table = table.in_order(graph.nodes)
     if not graph.edges_inside:  # of blocks; a fitted graph has its arrows
         graph = arrange_blocks(graph, table.values, table.observed, table.schema.domains)
         table = table.in_order(graph.nodes)
     asked, needed = None, [i for i, name in enumerate(graph.nodes) if name not in graph.auxiliary]
+    estimand = None
     if effect is not None:
-        asked = read_effect(graph, effect)
-        needed = sorted(needed_for_effect(graph, *map(graph.index, asked)))
+        asked = read_effect(causes, effect)
+        needed = sorted(map(graph.index, _needed_columns(causes, asked)))
+    if asked is not None and causes.latent:
+        domains = zip(graph.nodes, table.schema.domains, strict=True)
+        states = {name: domain.states for name, domain in domains if domain.discrete}
+        estimand = effect_identified(causes, *asked, states)
     columns = read_columns(table, chosen.most_levels)
     observed = table.observed.numpy()
     patterns = find_patterns(observed)
@@ -150,6 +161,8 @@ def check(
         curves=_curves(search, listed, chosen.telling),
         settings=chosen,
         recovery=tuple(recovery),
+        causes=causes,
+        estimand=estimand,
     )
 
 
@@ -160,8 +173,10 @@ def denied_by_rows(
 
     For a fit, which keeps them beside the model: its cost does not grow with the rows.
     """
+    graph = shown_graph(graph)
     if not claims(graph):
         return ()
+    table = table.in_order(graph.nodes)
     chosen, count = settings or CheckSettings(), len(table)
     some = np.random.default_rng(0).permutation(count)[: chosen.independences.most_rows]
     part = table.select(torch.from_numpy(np.sort(some)))
@@ -182,6 +197,19 @@ def read_effect(graph: CausalGraph, effect: tuple[str, str]) -> tuple[str, str]:
     graph.refuse_intervention(treatment)
     graph.refuse_outcome(outcome)
     return treatment, outcome
+
+
+def _needed_columns(graph: CausalGraph, effect: tuple[str, str]) -> set[str]:
+    """Returns the columns whose laws an effect needs, and those that hidden causes tie to them."""
+    needed = {graph.nodes[i] for i in needed_for_effect(graph, *map(graph.index, effect))}
+    if not graph.latent:
+        return needed
+    mixed = project(graph)
+    return {
+        other
+        for name in needed.difference(graph.latent)
+        for other in mixed.district(name, mixed.nodes)
+    }
 
 
 def _listed_regions(

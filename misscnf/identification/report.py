@@ -17,7 +17,7 @@ takes in how these change the chance (`regions`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from misscnf.data.files import jsonable
 from misscnf.display.notebook import card
 from misscnf.graph import CausalGraph
 from misscnf.identification.families import Patterns, whole_families
+from misscnf.identification.hidden import Estimand
 from misscnf.identification.independences import Contradiction, leaned_on
 from misscnf.identification.little import LittleTest
 from misscnf.identification.loss import Explained
@@ -71,6 +72,7 @@ class Report:
     """What the holes of a table leave identified. Made by `misscnf.check`."""
 
     graph: CausalGraph
+    """The graph of the columns; beside hidden causes, how their law can be written."""
     effect: tuple[str, str] | None
     """(treatment, outcome), if one effect was asked about."""
     needed: tuple[str, ...]
@@ -113,11 +115,24 @@ class Report:
     """What it was made with."""
     recovery: tuple[Recovery, ...] = ()
     """What identifies each loss that is part of the graph."""
+    causes: CausalGraph | None = None
+    """The graph with its hidden causes."""
+    estimand: Estimand | None = None
+    """What identifies the effect, where one was asked about and there are hidden causes."""
 
     @property
     def ok(self) -> bool:
-        """Whether every family asked about is covered, and rows deny nothing the effect needs."""
-        return self.family_positivity and not self.denied
+        """Whether every family asked about is covered, and rows deny nothing the effect needs.
+
+        Nor does the effect rest on the shape of the model alone, beside hidden causes.
+        """
+        known = self.estimand is None or self.estimand.by != "shape"
+        return self.family_positivity and known and not self.denied
+
+    @property
+    def latent(self) -> dict[str, int | None]:
+        """The hidden causes, with their numbers of classes; None for a number."""
+        return {} if self.causes is None else self.causes.latent
 
     @property
     def family_positivity(self) -> bool:
@@ -131,7 +146,7 @@ class Report:
 
     def denied_over(self, *, rows: bool) -> tuple[Contradiction, ...]:
         """Returns the same for an average over the rows of the table, or over the model's."""
-        if self.effect is None:
+        if self.effect is None or not set(self.effect) <= set(self.graph.nodes):
             return ()
         holed, found = {line.column for line in self.loss}, self.contradictions
         return tuple(leaned_on(self.graph, self.effect, found, holed=holed, rows=rows))
@@ -186,7 +201,11 @@ class Report:
         """Returns plain values, for JSON."""
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         found["full_pattern"] = found.pop("full_pattern_sentence")
-        found["graph"] = self.graph.to_dict()
+        found["graph"] = (found.pop("causes") or self.graph).to_dict()
+        found["latent"] = self.latent
+        if self.estimand is not None:
+            said = {"identified": self.estimand.identified, "sentence": self.estimand.sentence}
+            found["estimand"] = {**asdict(self.estimand), **said}
         found["blocks"] = {name: list(members) for name, members in self.graph.blocks.items()}
         found["auxiliary"] = list(self.graph.auxiliary)
         found["patterns"] = [
@@ -207,7 +226,7 @@ class Report:
         return self.summary()
 
     def __repr__(self) -> str:
-        state = "ok" if self.ok else f"not guaranteed: {', '.join(self.uncovered)}"
+        state = "ok" if self.ok else f"not guaranteed: {', '.join(self.uncovered)}".rstrip(": ")
         return f"Report({self.rows} rows, {len(self.nodes)} families, {state})"
 
     def _repr_html_(self) -> str:
@@ -221,6 +240,7 @@ class Report:
         if self.uncovered:
             state = f"not guaranteed for {', '.join(self.uncovered)}"
         facts = {
+            "hidden causes": "" if self.estimand is None else self.estimand.sentence,
             "rows against the graph": denied_sentence(self.denied),
             "rows": f"{self.rows}, {self.usage['rows'].iloc[0]} of them complete",
             "patterns of holes": f"{len(self.patterns)}",

@@ -208,7 +208,7 @@ def denied_sentence(lines: Sequence[Contradiction]) -> str:
 
 def write_summary(report: Report) -> str:
     """Returns a report as text."""
-    parts = [_head(report), _families(report)]
+    parts = [_head(report), *_hidden_causes(report), _families(report)]
     if report.unlikely:
         odd = [f"✗ {one.sentence}" for one in report.unlikely]
         parts.append("\n".join(["Unlikely values", *_cut(odd, report)]))
@@ -247,6 +247,26 @@ def _head(report: Report) -> str:
         f"{percent(complete['cell share'])} of what was seen; misscnf uses {ours['rows']} rows "
         f"and all of it.\n{report.full_pattern_sentence}"
     )
+
+
+def _hidden_causes(report: Report) -> list[str]:
+    if not report.latent:
+        return []
+    told = [
+        f"{name} ({'a number' if classes is None else f'{classes} classes'})"
+        for name, classes in report.latent.items()
+    ]
+    lines, estimand = [f"Hidden causes: {listed(told)}"], report.estimand
+    if estimand is None:
+        lines.append("  Whether an effect is identified beside them: ask for it, effect=(t, y).")
+    else:
+        mark = "✓" if estimand.identified else "✗" if estimand.by == "shape" else "!"
+        lines.append(f"  {mark} {estimand.sentence}")
+    lines.append(
+        "  Columns that a hidden cause ties together count among one another's parents below: so "
+        "the law of\n  what is shown is written."
+    )
+    return ["\n".join(lines)]
 
 
 def _families(report: Report) -> str:

@@ -108,7 +108,7 @@ def _describe(model: StructuralModel, block: int) -> dict[str, Any]:
 
 def _build(content: Mapping[str, Any], tensors: dict[str, Tensor]) -> StructuralModel:
     plain = CausalGraph.read(dict(content["graph"]))
-    beside = content.get("blocks"), content.get("auxiliary", ())
+    beside = content.get("blocks"), content.get("auxiliary", ()), content.get("latent")
     graph = CausalGraph.from_edges(plain.edges, plain.nodes, *beside)
     with torch.device("meta"):  # no memory is asked for before the shapes are known to fit
         sketch = _assemble(content, graph)
@@ -144,6 +144,8 @@ def _content(model: StructuralModel) -> dict[str, Any]:
     }
     if model.graph.auxiliary:
         content["auxiliary"] = model.graph.auxiliary
+    if model.graph.latent:
+        content["latent"] = model.graph.latent
     return dict(json.loads(json.dumps(content)))
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import copy
 import logging
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,6 +34,7 @@ from misscnf.errors import InputError
 from misscnf.fitting.replicates import Replicates, bootstrap_weights, replicate_fit
 from misscnf.fitting.settings import Settings
 from misscnf.graph import CausalGraph
+from misscnf.identification.hidden import hidden_note
 from misscnf.identification.independences import Contradiction, leaned_on
 from misscnf.identification.unlikely import Unlikely
 from misscnf.identification.words import denied_sentence
@@ -189,7 +190,8 @@ class EffectMixin:
             [one.effect(model, units, do, versus) for one in asks] for model, units in asked
         )
         denied = self._denied(outcome, {**(versus or {}), **do}, effects[0].population)
-        notes += self._heavy(ask) + self._unlikely(ask) + denied
+        hidden = self._notes_on_hidden(ask, {**(versus or {}), **do}, by)
+        notes += self._heavy(ask) + self._unlikely(ask) + denied + hidden
         effects = [
             one.with_groups_known(replace(effect, notes=notes + effect.notes), self.model_)
             for one, effect in zip(asks, effects, strict=True)
@@ -264,6 +266,8 @@ class EffectMixin:
         check_count("draws", draws, least=2)
         numbers = all(isinstance(value, int | float | np.number) for value in values)
         self._warn_beyond({along: np.asarray(values)} if numbers else None, versus)
+        for note in self._notes_on_hidden(ask, {**(versus or {}), **doses[0]}):
+            logger.warning("%s", note[0].upper() + note[1:])
         asked = self._each(ask, interval, population, data, replicates, draws, seed)
         table, *answers = (ask.curve(model, units, doses, versus) for model, units in asked)
         lines = len(table) // len(doses)
@@ -440,6 +444,12 @@ class EffectMixin:
     def _warn_beyond(self, *arms: Do | None) -> tuple[str, ...]:
         """Logs and returns what is to be known about interventions beyond what was seen."""
         sentences = tuple(line for arm in arms for line in beyond_seen(arm, self.schema_))
+        hidden = [name for arm in arms for name in arm or () if name in self.graph_.latent]
+        sentences += tuple(
+            f"nobody measures {name}, so that its values are in the model's own unit: 0 is its "
+            f"middle, and its noise has a standard deviation of one."
+            for name in dict.fromkeys(hidden)
+        )
         for sentence in sentences:
             logger.warning("%s", sentence)
         return sentences
@@ -456,6 +466,24 @@ class EffectMixin:
             for line in leaned_on(self.graph_, effect, self.denied_, holed=holed, rows=rows)
         )
         return (denied_sentence(list(found)),) if found else ()
+
+    def _notes_on_hidden(
+        self, ask: Question, do: Do, by: str | Sequence[Part] | None = None
+    ) -> tuple[str, ...]:
+        """Returns a note where hidden causes leave an effect to the shape of the model."""
+        decided, nodes = ask.group.decided_by, self.graph_.nodes
+        given = None if decided is None else {nodes[i] for i in decided}
+        if given is not None and by is not None:
+            given |= {by} if isinstance(by, str) else {part.column for part in by}
+        return self._unidentified(list(do), nodes[ask.node], given)
+
+    def _unidentified(
+        self, treatments: Sequence[str], outcome: str, given: Collection[str] | None = ()
+    ) -> tuple[str, ...]:
+        domains = zip(self.graph_.nodes, self.schema_.domains, strict=True)
+        states = {name: domain.states for name, domain in domains if domain.discrete}
+        note = hidden_note(self.graph_, treatments, outcome, given, states)
+        return () if note is None else (note,)
 
     def _graph(self) -> CausalGraph:
         """Returns the graph; refuses a model that is not fitted."""

@@ -12,6 +12,7 @@ from typing import Literal
 
 from misscnf.estimators.misscnf import MissCNF
 from misscnf.identification import Report
+from misscnf.identification.hidden import Estimand
 from misscnf.identification.words import denied_sentence, listed, percent
 from misscnf.queries.effects import Effect
 from misscnf.queries.support import FittedReport, rough_sentence
@@ -53,12 +54,16 @@ def verdicts(
         # What the rows say against the graph, and against mechanisms, has lines of its own.
         denied = denied_sentence(report.denied_over(rows=answer.population == "rows"))
         rough = [rough_sentence(name, found) for name, found in model.rough_.items()]
-        said = [note for note in answer.notes if note not in (denied, *rough)]
+        found = report.estimand
+        hidden = () if found is None else model._unidentified([found.treatment], found.outcome)
+        said = [note for note in answer.notes if note not in (denied, *rough, *hidden)]
         notes = [note[0].upper() + note[1:] for note in said]
         lines += [Verdict("Range", "positivity", "careful", note) for note in notes]
         doubts = [doubt[0].upper() + doubt[1:] for doubt in answer.doubts]
         lines += [Verdict("Information", "fit", "careful", doubt) for doubt in doubts]
         lines.append(Verdict("Extrapolation", "positivity", *_extrapolation(fitted)))
+    if report.estimand is not None:
+        lines.append(Verdict("Hidden causes", "graph", *_hidden(report.estimand)))
     sharp: State = "fine" if checks.integrals.ok else "careful"
     lines += [
         Verdict("Rows against graph", "graph", *_against_graph(report, answer)),
@@ -68,6 +73,11 @@ def verdicts(
         Verdict("Shape of the model", "fit", "fine", held_out_sentence(model)),
     ]
     return sorted(lines, key=lambda line: ("careful", "open", "fine").index(line.state))
+
+
+def _hidden(estimand: Estimand) -> tuple[State, str]:
+    states: dict[str, State] = {"shape": "careful", "proxies": "open"}
+    return states.get(estimand.by, "fine"), estimand.sentence
 
 
 def _loss(report: Report) -> tuple[State, str]:

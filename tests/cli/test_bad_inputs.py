@@ -181,7 +181,26 @@ CASES = {
     "graph unreadable": Case(
         "check data.csv --graph g.dot", CHECK, "g.dot", write("g.dot", "digraph { age -> ")
     ),
-    "hidden cause": Case("check data.csv --graph 'age <-> y'", CHECK, "--graph 'age <-> y'"),
+    "latent nobody drew": Case(
+        f"check data.csv {PAIR} --latent u", CHECK, "--latent: latent names 'u', which is no node"
+    ),
+    "latent with a column": Case(
+        f"check data.csv {PAIR} --latent age", CHECK, "'data.csv': the table has a column 'age'"
+    ),
+    "latent without children": Case(
+        f"check data.csv {PAIR} --latent y", CHECK, "--latent: the latent node 'y' has no children"
+    ),
+    "latent with one class": Case(
+        "check data.csv --graph 'c -> age; c -> y' --latent c=1", CHECK, "'c' has 1 classes"
+    ),
+    "latent with more classes than rows tell": Case(
+        "check data.csv --graph 'c -> age; c -> y' --latent c=50",
+        "check data.csv --graph 'c -> age; c -> y' --latent c=2",
+        "'data.csv': the latent node 'c' has 50 classes",
+    ),
+    "latent, unreadable": Case(
+        "check data.csv --graph 'c -> age' --latent c=two", CHECK, "--latent: 'c=two': expected"
+    ),
     "graph of other columns": Case(
         "check data.csv --graph 'agee -> y'", CHECK, "'data.csv': node 'agee' has no column"
     ),

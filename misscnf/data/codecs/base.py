@@ -50,6 +50,8 @@ class Column(ABC):
     """The node."""
     dtype: Dtype = FLOAT
     """The dtype in which drawn cells come back."""
+    latent: ClassVar[bool] = False
+    """Whether it is of a node that nobody measures, and so has no cells."""
     unit: Unit = Unit()
     """The unit of a continuous column, and the identity of any other."""
 
