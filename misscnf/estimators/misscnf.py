@@ -45,7 +45,9 @@ from misscnf.draws import derive_generator
 from misscnf.errors import InputError, ModelFileError
 from misscnf.fitting.fit import Fitted, fit_model
 from misscnf.fitting.replicates import Replicates
+from misscnf.fitting.rivals import SolvedRival
 from misscnf.fitting.select.forms import Form
+from misscnf.fitting.select.means import Rival
 from misscnf.fitting.select.parents import arrange_blocks, whole_members
 from misscnf.fitting.settings import Settings, preset_settings
 from misscnf.fitting.train.loop import EpochRecord
@@ -53,6 +55,7 @@ from misscnf.graph import CausalGraph, GraphLike
 from misscnf.graph.indicators import Loss
 from misscnf.graph.latents import Latent
 from misscnf.identification import (
+    Unlikely,
     denied_by_rows,
     uncovered_families,
     unlikely_values,
@@ -131,6 +134,10 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         comparison_: What curves and networks gain over lines on rows that were left out, in nats
             a row, with its standard error and by node, and how likely the rows are under the line
             of each node; None where networks were not compared.
+        rivals_: The forms that nodes might have had: a line in the place of a curve or a curve in
+            the place of a line, with the weight that rows which were left out leave it. Intervals
+            know of them (docs/intervals.md).
+        unlikely_: Values that no law of their column makes likely, by row and column.
         denied_: The independences of the graph that the rows contradict (docs/check.md).
         rough_: The nodes whose mechanism leaves fast waves of the rows, or jumps, that it does not
             follow: `along` which parent, and the `p_value` of the test, which stands for all
@@ -254,6 +261,8 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         compared = fitted.comparison
         self.comparison_ = None if compared is None else compared.to_dict(fitted.structure)
         self.rough_ = _rough(fitted, self.settings_.selection.rough_p_value)
+        blocks = fitted.structure.blocks
+        self.rivals_ = {graph.nodes[blocks[b][0]]: rival for b, rival in fitted.rivals.items()}
         self.timings_ = dict(fitted.timings)
         self.denied_ = denied_by_rows(graph, table)
         self._table, self._cache = replace(table, outside=()), Cache(Asked(self.model_))
@@ -404,6 +413,8 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             "table": self._digest,
             "comparison": self.comparison_,
             "rough": self.rough_,
+            "rivals": {name: asdict(rival) for name, rival in self.rivals_.items()},
+            "unlikely": [asdict(one) for one in self.unlikely_],
             "timings": self.timings_,
             "denied": [asdict(line) for line in self.denied_],
             "forms": {name: form.to_dict() for name, form in self.forms_.items()},
@@ -424,7 +435,8 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         if key is None:
             return None
         found, _ = self._cache.replicates[key]
-        about = {"fit": self._fingerprint(), "key": key, "doubt": found.doubt}
+        about: dict[str, Any] = {"fit": self._fingerprint(), "key": key, "doubt": found.doubt}
+        about["rivals"] = [rival.to_dict() for rival in found.rivals]
         size = save_replicates(folder, self.model_, found.models, about, found.tensors())
         self._cache.unsaved = None
         return len(found), size
@@ -448,7 +460,8 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             models, beside, said = saved
             structure = Structure.of(self.graph_, self.schema_.domains, self.model_.keys)
             line = structure.build(Shape(hidden=())).double()
-            given = (line, self.settings_.replicates, said["doubt"])
+            rivals = [SolvedRival.from_dict(entry, self.model_) for entry in said["rivals"]]
+            given = (line, self.settings_.replicates, said["doubt"], rivals)
             self._keep(said["key"], Replicates.restored(models, beside, *given))
         return self
 
@@ -477,7 +490,9 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         self.forms_ = {name: Form.from_dict(entry) for name, entry in about["forms"].items()}
         self.comparison_, self.timings_ = about["comparison"], about.get("timings", {})
         self.denied_ = tuple(from_dict(Contradiction, line) for line in about.get("denied", ()))
-        self.rough_ = about.get("rough", {})
+        self.rough_, named = about.get("rough", {}), about.get("rivals", {})
+        self.rivals_ = {name: from_dict(Rival, entry) for name, entry in named.items()}
+        self.unlikely_ = tuple(from_dict(Unlikely, one) for one in about.get("unlikely", ()))
         self.history_ = pd.DataFrame(about["history"])
         self._note_columns(about["columns"])
         card(repr(self), _facts(self), {"": self.kinds_})  # what it says of itself can be shown

@@ -2,7 +2,11 @@ r"""Is one fit better than another? The difference on held-out rows, paired.
 
     difference = mean_i δ_i,   error = sd(δ) / √n,   δ_i = ℓ_i(one) − ℓ_i(other)
 
-for the log-densities ℓ_i of the same rows under both.
+for the log-densities ℓ_i of the same rows under both. The weight of the one among the two is that
+of pseudo-BMA+ (Yao, Vehtari, Simpson and Gelman 2018), with the normal law of the total in the
+place of its bootstrap:
+
+    weight = E[ 1 / (1 + e^−T) ],   T ~ N(n · difference, (n · error)²).
 """
 
 from __future__ import annotations
@@ -10,6 +14,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+from scipy.special import expit
+from scipy.stats import norm
 from torch import Tensor
 
 __all__ = ["ElpdDifference"]
@@ -44,6 +51,13 @@ class ElpdDifference:
         if self.error > 0 or self.mean == 0:
             return self.mean / (self.error or 1.0)
         return math.copysign(math.inf, self.mean)
+
+    def weight(self, rows: int) -> float:
+        """Returns the weight of the one among the two, as so many rows tell it."""
+        if not math.isfinite(self.error):
+            return 0.5
+        quantiles = norm.ppf((np.arange(200) + 0.5) / 200)
+        return float(expit(rows * (self.mean + self.error * quantiles)).mean())
 
     def to_dict(self) -> dict[str, float]:
         """Returns plain numbers by name."""

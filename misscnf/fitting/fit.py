@@ -29,7 +29,7 @@ from misscnf.fitting.expectation import expected_duration
 from misscnf.fitting.select.curves import reselect_curve
 from misscnf.fitting.select.forms import Form, build_model, with_mechanisms
 from misscnf.fitting.select.given import Given, some_rows
-from misscnf.fitting.select.means import Comparison, Means, choose_means
+from misscnf.fitting.select.means import Comparison, Means, Rival, choose_means
 from misscnf.fitting.select.noise import choose_noise
 from misscnf.fitting.select.products import with_products
 from misscnf.fitting.select.roughness import Rough, rough_blocks
@@ -69,6 +69,8 @@ class Fitted:
     """how rich the mechanism of each block is"""
     comparison: Comparison | None = None
     """what curves and networks gain over lines, where they were compared"""
+    rivals: Mapping[int, Rival] = field(default_factory=dict)
+    """forms that blocks might have had, by block; none where noise is richer than normal"""
     rough: Mapping[int, Rough] = field(default_factory=dict)
     """what fast waves each block leaves, by block"""
     timings: Mapping[str, float] = field(default_factory=dict)
@@ -352,7 +354,7 @@ def _nonlinear_means(task: _Task) -> Fitted:
     linear = task.only_line()
     plain = task.with_products(linear)
     means = task.means(plain.model)
-    plain = replace(plain, comparison=means.comparison)
+    plain = replace(plain, comparison=means.comparison, rivals=means.rivals)
     if not means.networks and not means.curves:
         logger.info("no node asks for more than a line: the linear model is used.")
         return plain
@@ -392,7 +394,9 @@ def _with_richer_noise(task: _Task, fitted: Fitted) -> Fitted:
         history = _after(history, later)
     task.maximise(model)
     before = [] if fitted.chosen == "linear" else fitted.history
-    return replace(fitted, model=model, history=_after(before, history), block_forms=forms)
+    rivals = {b: rival for b, rival in fitted.rivals.items() if b not in richer}
+    found = replace(fitted, model=model, history=_after(before, history), block_forms=forms)
+    return replace(found, rivals=rivals)
 
 
 def _after(before: History, later: History) -> History:

@@ -8,7 +8,7 @@ again: both use a few completions of each row by the fit (`completions`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -18,6 +18,8 @@ from misscnf.data.rows import RowSource
 from misscnf.draws import derive_generator
 from misscnf.errors import solvable
 from misscnf.fitting.completions import Completions
+from misscnf.fitting.rivals import SolvedRival, solve_rivals
+from misscnf.fitting.select.means import Rival
 from misscnf.fitting.settings import Replication, Settings
 from misscnf.fitting.solve.fisher import likelihood_noise
 from misscnf.fitting.solve.generalised_linear import fit_linear
@@ -46,6 +48,8 @@ class Replicates:
     """why they say nothing of the sampling error; None where they do"""
     line: Replicates | None = None
     """of the linear model, where the fit has networks: the scores of its rows are known"""
+    rivals: tuple[SolvedRival, ...] = ()
+    """the fit with another form of one block, where rows hardly tell which is right"""
 
     def tensors(self) -> dict[str, Tensor]:
         """Returns what a file keeps of it beside the models."""
@@ -57,6 +61,9 @@ class Replicates:
             models = {name: torch.stack([state[name] for state in states]) for name in states[0]}
             found |= {f"line.model.{name}": part for name, part in models.items()}
             found |= {f"line.{name}": part for name, part in self.line.tensors().items()}
+        for number, rival in enumerate(self.rivals):
+            state = rival.model.state_dict()
+            found |= {f"rival.{number}.{name}": part for name, part in state.items()}
         return found
 
     @staticmethod
@@ -66,6 +73,7 @@ class Replicates:
         line: StructuralModel,
         settings: Replication,
         doubt: str | None,
+        rivals: Sequence[SolvedRival] = (),
     ) -> Replicates:
         """Returns what was saved, given a linear model of the same graph."""
         below = {name[5:]: part for name, part in tensors.items() if name.startswith("line.")}
@@ -79,7 +87,12 @@ class Replicates:
         if "moves" in tensors:
             # Copies lie in memory as they did when made: sums have the same last digit.
             about, moves = Information.restored(tensors, settings), tensors["moves"].clone()
-        return Replicates(models, settings, moves, about, doubt, by_line)
+        filled = []
+        for number, rival in enumerate(rivals):
+            start = f"rival.{number}."
+            own = {n.removeprefix(start): p for n, p in tensors.items() if n.startswith(start)}
+            filled.append(replace(rival, model=rival.model.with_state(own)))
+        return Replicates(models, settings, moves, about, doubt, by_line, tuple(filled))
 
     def __len__(self) -> int:
         return len(self.models)
@@ -106,6 +119,7 @@ def replicate_fit(
     seed: int = 0,
     count: int | None = None,
     watch: EpochWatcher | None = None,
+    rivals: Mapping[int, Rival] | None = None,
 ) -> Replicates:
     """Returns models that differ from a fit by its sampling error.
 
@@ -117,7 +131,22 @@ def replicate_fit(
         seed: Where randomness starts.
         count: How many; None for as many as the settings say.
         watch: Called after each epoch, where networks are trained.
+        rivals: Forms that blocks might have had, by block.
     """
+    solved = solve_rivals(model, structure, rows, settings, seed, rivals or {})
+    about = (structure, rows, settings, seed, count, watch)
+    return replace(_replicate(model, *about), rivals=solved)
+
+
+def _replicate(
+    model: StructuralModel,
+    structure: Structure,
+    rows: RowSource,
+    settings: Settings,
+    seed: int,
+    count: int | None,
+    watch: EpochWatcher | None,
+) -> Replicates:
     replication = settings.replicates
     solved = _is_solved(model)
     count = count or (replication.solved if solved else replication.networks)

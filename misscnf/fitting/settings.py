@@ -136,6 +136,13 @@ class Selection:
     curves are all there is."""
     fewest_complete: int = 30
     """Rows that show a family whole, below which a curve has too little to go by."""
+    fewest_of_rival: int = 10
+    """Rows that show a family whole, below which nobody knows what a curve would be. With so many
+    and fewer than `fewest_complete`, a curve is not taken, but intervals know of it."""
+    least_departure: float = 0.4
+    """Squares by which curve and line differ over all rows, in those of the noise, times the
+    weight of the form that was not taken: with less, the variance of no answer is larger by more
+    than this share of it, however the form is chosen, and intervals take the choice as made."""
     many_complete: int = 1000
     """Rows that show a family whole, from which on a curve and a network see the same things."""
     least_share: float = 0.25

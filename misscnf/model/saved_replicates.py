@@ -4,7 +4,7 @@ r"""Replicates of a fit on disk, beside the model that they belong to.
                               else is known of them, as beside.name
 
 The header says which fit they replicate, from which table and how many were asked for, and holds
-the digest of the tensors. They can always be made again, so a file that is damaged or of another
+the digest of all this. They can always be made again, so a file that is damaged or of another
 fit is left aside with a warning, and is no error.
 """
 
@@ -35,7 +35,7 @@ def save_replicates(
     folder: str | os.PathLike[str],
     fit: StructuralModel,
     models: Sequence[StructuralModel],
-    about: Mapping[str, str | None],
+    about: Mapping[str, Any],
     beside: Mapping[str, Tensor],
 ) -> int:
     """Writes replicates into the folder of their model, and returns the bytes that they take."""
@@ -44,7 +44,8 @@ def save_replicates(
     moved = {name: part for name, part in stacked.items() if (part != own[name]).any()}
     moved |= {f"beside.{name}": part.contiguous() for name, part in beside.items()}
     # One entry, since a header with several has them in any order, and not always the same bytes.
-    header = {"misscnf": json.dumps({**about, "digest": digest(save(moved))}, sort_keys=True)}
+    said = {**about, "digest": _digest(moved, about)}
+    header = {"misscnf": json.dumps(said, sort_keys=True)}
     data: bytes = save(moved, header)
     write_atomically(_file(folder), data)
     return len(data)
@@ -64,7 +65,7 @@ def load_replicates(
                 logger.info("%s is of another fit, and is left aside.", str(path))
                 return None
             stacked = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if digest(save(stacked)) != about["digest"]:
+        if _digest(stacked, about) != about["digest"]:
             raise ValueError("its numbers have been altered")
         names = [name for name in stacked if name.startswith("beside.")]
         beside = {name.removeprefix("beside."): stacked.pop(name) for name in names}
@@ -78,6 +79,11 @@ def load_replicates(
 def drop_replicates(folder: str | os.PathLike[str]) -> None:
     """Removes replicates that belong to a model that was in the folder before."""
     _file(folder).unlink(missing_ok=True)
+
+
+def _digest(tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> str:
+    said = {name: value for name, value in about.items() if name != "digest"}
+    return digest(save(dict(tensors)) + json.dumps(said, sort_keys=True).encode())
 
 
 def _file(folder: str | os.PathLike[str]) -> Path:

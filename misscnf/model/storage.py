@@ -28,6 +28,7 @@ from misscnf.model.structural import StructuralModel
 from misscnf.paths import expanded
 
 __all__ = ["save_model", "load_model", "fingerprint", "refusing"]
+__all__ += ["describe_block", "build_mechanism"]
 
 FORMAT = "misscnf model"
 VERSION = 2
@@ -96,7 +97,8 @@ def refusing(folder: str | os.PathLike[str]) -> Iterator[None]:
         raise _refuse(Path(folder) / ABOUT, f"describes no model ({reason})") from error
 
 
-def _describe(model: StructuralModel, block: int) -> dict[str, Any]:
+def describe_block(model: StructuralModel, block: int) -> dict[str, Any]:
+    """Returns what a block's mechanism is built from, for JSON."""
     mechanism, first = model.block(block), model.graph.nodes[model.blocks[block][0]]
     if mechanism.name is None:
         raise InputError(
@@ -126,9 +128,14 @@ def _build(content: Mapping[str, Any], tensors: dict[str, Tensor]) -> Structural
     return model
 
 
+def build_mechanism(described: Mapping[str, Any]) -> Mechanism:
+    """Returns what `describe_block` described, without its parameters."""
+    spec = dict(described)
+    return Mechanism.registry[spec.pop("kind")](**spec)
+
+
 def _assemble(content: Mapping[str, Any], graph: CausalGraph) -> StructuralModel:
-    specs = [dict(spec) for spec in content["mechanisms"]]
-    mechanisms = [Mechanism.registry[spec.pop("kind")](**spec) for spec in specs]
+    mechanisms = [build_mechanism(spec) for spec in content["mechanisms"]]
     keys = tuple(content["keys"])
     by_key = dict(zip(dict.fromkeys(keys), mechanisms, strict=True))
     return StructuralModel(graph, by_key, keys)
@@ -139,7 +146,7 @@ def _content(model: StructuralModel) -> dict[str, Any]:
     content = {
         "graph": model.graph.to_dict(),
         "blocks": model.graph.blocks,
-        "mechanisms": [_describe(model, block) for block in range(len(model.blocks))],
+        "mechanisms": [describe_block(model, block) for block in range(len(model.blocks))],
         "keys": list(model.keys),
     }
     if model.graph.auxiliary:

@@ -54,6 +54,7 @@ class Question:
         self.graph, self.schema, self.fewest = graph, schema, fewest
         self.interventions, self.event, self.seed = arms, event, seed
         self.statistic = statistic
+        self._read: tuple[tuple[int, int], list[dict[int, Policy]]] | None = None
         self.node, self.group = graph.index(outcome), Group(graph, schema, where, taken)
         for name in (name for arm in arms for name in arm):
             graph.refuse_intervention(name)
@@ -67,10 +68,7 @@ class Question:
 
         It is (n,) each, or (n, levels) where a unit has the probability of each level.
         """
-        policies = [
-            read_policies(_fitted(arm, units), self.graph, self.schema, len(units), self.seed)
-            for arm in self.interventions
-        ]
+        policies = self._policies(units)
         if self.group.words is not None:
             assigned = self._swept(model, units, policies[0], self.group.taken)
             keep = self.group.members(units.natural, assigned)
@@ -85,6 +83,15 @@ class Question:
             own = self._chances(model, values) if averaged else values[:, self.node]
             found.append(own.numpy())
         return found, units
+
+    def _policies(self, units: Units) -> list[dict[int, Policy]]:
+        """Returns the policies of each arm; replicates, with as many units each, share them."""
+        size, kept = (len(units), units.draws), self._read
+        if kept is None or kept[0] != size:
+            about = (self.graph, self.schema, len(units), self.seed)
+            arms = [read_policies(_fitted(arm, units), *about) for arm in self.interventions]
+            kept = self._read = (size, arms)
+        return kept[1]
 
     def _is_averaged(self, units: Units) -> bool:
         """Says whether risks are asked for, of units whose noise of the outcome can be any."""

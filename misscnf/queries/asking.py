@@ -32,6 +32,7 @@ from misscnf.display.progress import ProgressBar
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.fitting.replicates import Replicates, bootstrap_weights, replicate_fit
+from misscnf.fitting.select.means import Rival
 from misscnf.fitting.settings import Settings
 from misscnf.graph import CausalGraph
 from misscnf.identification.hidden import hidden_note
@@ -122,6 +123,8 @@ class EffectMixin:
     denied_: tuple[Contradiction, ...]
     unlikely_: tuple[Unlikely, ...] = ()
     """Values of the table of the fit that no law of their column makes likely."""
+    rivals_: dict[str, Rival]
+    """Forms that nodes might have had, by node."""
     _table: IncompleteTable | None
     """The table of the fit, for intervals; a saved model leaves it behind."""
     rough_: dict[str, dict[str, Any]]
@@ -336,6 +339,7 @@ class EffectMixin:
             size = rows.completed.shape[1]
             parts = () if source is None else (source, source.line or ())
             weights = [w for part in parts for w in bootstrap_weights(len(part), size, self.seed)]
+            weights += [torch.ones_like(weights[0])] * (len(others) - len(weights))
             rows = rows.first(few.row_completions)
             for asked, weight in zip(others, weights, strict=True):
                 yield asked.model, rows.units(asked.model, ask.moved, weight)
@@ -367,7 +371,8 @@ class EffectMixin:
     ) -> tuple[Replicates | None, list[Asked]]:
         """Returns replicates of the fit, made once for each table and number; none unasked.
 
-        Those of its line, where it has networks, follow among the models that are asked.
+        Those of its line, where it has networks, follow among the models that are asked, and the
+        fit itself with its rivals, where it has some.
         """
         if interval is None:
             return None, []
@@ -393,6 +398,7 @@ class EffectMixin:
                     seed=self.seed,
                     count=count,
                     watch=watch,
+                    rivals=self._rivals(),
                 )
             self._keep(key, found)
             self._cache.unsaved = key
@@ -406,8 +412,15 @@ class EffectMixin:
     def _keep(self, key: str, found: Replicates) -> None:
         """Keeps replicates for further questions."""
         models = [*found, *(found.line or ())]
+        if found.rivals:
+            models += [self.model_, *(rival.model for rival in found.rivals)]
         most = KEPT_OF_REPLICATES // len(models)
         self._cache.replicates[key] = found, [Asked(model, most) for model in models]
+
+    def _rivals(self) -> dict[int, Rival]:
+        """Returns the forms that blocks might have had, by block."""
+        block_of, graph = self.model_.block_of, self.graph_
+        return {block_of[graph.index(name)]: rival for name, rival in self.rivals_.items()}
 
     def _refuse_level(self, interval: float | None, count: int | None) -> None:
         """Refuses an interval that cannot be, before anything is worked out."""
@@ -554,8 +567,10 @@ class EffectMixin:
 
 
 def _replicated(source: Replicates, answers: list[Answer]) -> Replicated[Answer]:
-    """Tells the answers of replicates from those of the line's."""
-    return Replicated(source, answers[: len(source)], answers[len(source) :])
+    """Tells the answers of replicates from those of the line's and of rivals."""
+    count = len(source), len(source.line or ())
+    lines, forms = answers[count[0] : sum(count)], answers[sum(count) :]
+    return Replicated(source, answers[: count[0]], lines, forms)
 
 
 def check_count(name: str, value: object, least: int = 1) -> None:

@@ -110,11 +110,15 @@ def compare_groups(
 
 def _spread(first: Replicated[Effect], other: Replicated[Effect]) -> Spread:
     """Returns the spread of the difference of two groups over replicates."""
-    answers, by_line = (
+    answers, by_line, by_form = (
         [(_apart(*pair) or 0.0) for pair in zip(*both, strict=True)]
-        for both in ((first.answers, other.answers), (first.by_line, other.by_line))
+        for both in (
+            (first.answers, other.answers),
+            (first.by_line, other.by_line),
+            (first.by_form, other.by_form),
+        )
     )
-    return Replicated(first.source, answers, by_line).spread(float)
+    return Replicated(first.source, answers, by_line, by_form).spread(float)
 
 
 def _apart(first: Effect, other: Effect) -> float | None:

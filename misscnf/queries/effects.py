@@ -276,16 +276,21 @@ class Replicated(Generic[Answer]):
     source: Replicates
     answers: Sequence[Answer]
     by_line: Sequence[Answer] = ()
+    by_form: Sequence[Answer] = ()
+    """What the fit answers, and each of its rivals, with the same units."""
 
     def spread(self, number: Callable[[Answer], float]) -> Spread:
         """Returns the spread of a number of each answer."""
-        by_line = [number(answer) for answer in self.by_line]
-        return Spread.of([number(a) for a in self.answers], self.source, by_line or None)
+        by_line, by_form = ([number(a) for a in some] for some in (self.by_line, self.by_form))
+        answers = [number(a) for a in self.answers]
+        return Spread.of(answers, self.source, by_line or None, by_form)
 
     def risk(self, own: Answer, number: Callable[[Answer], float], level: float) -> Risk | None:
         """Returns a risk that is a number of each answer, with its interval."""
-        answers, by_line = ([number(one) for one in some] for some in (self.answers, self.by_line))
-        return Risk.of(number(own), answers, by_line, self.source, level)
+        answers, by_line, by_form = (
+            [number(one) for one in some] for some in (self.answers, self.by_line, self.by_form)
+        )
+        return Risk.of(number(own), answers, by_line, self.source, level, by_form)
 
 
 def with_intervals(effect: Effect, replicated: Replicated[Effect], level: float) -> Effect:
@@ -316,7 +321,7 @@ def with_intervals(effect: Effect, replicated: Replicated[Effect], level: float)
             source,
             *(
                 [one.probabilities for one in some if one.probabilities is not None]
-                for some in (answers, replicated.by_line)
+                for some in (answers, replicated.by_line, replicated.by_form)
             ),
         )
         bands = pointwise_risks(effect.probabilities, tables, ("do", "difference"), level)

@@ -15,12 +15,16 @@ m is small, residuals of rows that a line passes through are small too, and say 
 information does: the variance is then at least gᵀ A⁻¹ g.
 
 Replicates moved θ, and answered: g is the slope of their answers in their moves.
+
+Rivals of the fit (`fitting.rivals`), each with another form of one block, add to the variance what
+their answers differ by, squared, times their weights; degrees of freedom are then those of such a
+sum (Satterthwaite).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -64,22 +68,55 @@ class Spread:
     by_rows: float = 0.0
     """The variance by the scores or the information of the rows alone, whichever is larger: that
     of replicates, which a prior bounds, where these are not known."""
+    unsettled: tuple[str, ...] = ()
+    """Forms that rows hardly tell apart, where they are most of the error, and what they move."""
 
     @staticmethod
     def of(
         answers: Sequence[Any] | np.ndarray,
         replicates: Replicates | None = None,
         by_line: Sequence[Any] | np.ndarray | None = None,
+        by_form: Sequence[Any] | np.ndarray = (),
     ) -> Spread:
         """Returns the spread of what B replicates answer, each a number.
 
         Of a fit with networks, the line tells on how many rows the answer rests, by what its
-        replicates answer.
+        replicates answer. The fit and its rivals answer `by_form`, with the same units.
         """
+        found = Spread._of_rows(answers, replicates, by_line)
+        if replicates is None or not len(by_form):
+            return found
+        own, *others = (float(answer) for answer in by_form)
+        return found._with_rivals([other - own for other in others], replicates)
+
+    def _with_rivals(self, moves: Sequence[float], replicates: Replicates) -> Spread:
+        """Returns the spread with what rivals move the answer by."""
+        between, unsettled = 0.0, list[str]()
+        for move, rival in zip(moves, replicates.rivals, strict=True):
+            share = rival.rival.weight * move**2
+            if not np.isfinite(share):
+                continue
+            between += share
+            if share > self.error**2:
+                unsettled.append(
+                    f"with a {rival.rival.form} for {rival.node} it moves by {move:+.3g}"
+                )
+        total = self.error**2 + between
+        degrees = self.degrees * (total / self.error**2) ** 2 if self.error > 0 else self.degrees
+        found = replace(self, error=total**0.5, degrees=degrees, unsettled=tuple(unsettled))
+        return replace(found, by_rows=self.by_rows + between)
+
+    @staticmethod
+    def _of_rows(
+        answers: Sequence[Any] | np.ndarray,
+        replicates: Replicates | None,
+        by_line: Sequence[Any] | np.ndarray | None,
+    ) -> Spread:
+        """Returns the spread with the forms of the fit."""
         found = np.asarray(answers, dtype=np.float64)
         variance, degrees = float(np.var(found, ddof=1)), len(found) - 1.0
         if replicates is not None and replicates.line is not None and by_line is not None:
-            line = Spread.of(by_line, replicates.line)
+            line = Spread._of_rows(by_line, replicates.line, None)
             if line.degrees < replicates.settings.few_shares:
                 variance = max(variance, line.error**2)
                 degrees = min(degrees, line.degrees)
@@ -98,7 +135,16 @@ class Spread:
         return Spread(variance**0.5, degrees, influence, by_rows)
 
     def doubts(self, settings: Replication) -> tuple[str, ...]:
-        """Returns what to know where few rows carry the answer."""
+        """Returns what to know where few rows, or a choice of form, carry the answer."""
+        return (*self._doubt_of_forms(), *self._doubt_of_rows(settings))
+
+    def _doubt_of_forms(self) -> tuple[str, ...]:
+        if not self.unsettled:
+            return ()
+        told = "; ".join(self.unsettled)
+        return (f"the rows hardly tell which form is right, and the answer hangs on it: {told}.",)
+
+    def _doubt_of_rows(self, settings: Replication) -> tuple[str, ...]:
         if self.influence is None:
             return ()
         leading, count = self.influence.leading, len(self.influence.rows)

@@ -62,6 +62,7 @@ class Risk:
         by_line: Sequence[float],
         source: Replicates,
         level: float,
+        by_form: Sequence[float] = (),
     ) -> Risk | None:
         """Returns a risk with its interval, from what replicates of the fit answer.
 
@@ -73,11 +74,14 @@ class Risk:
             by_line: By replicates of its line, where the fit has networks.
             source: The replicates.
             level: Of the interval.
+            by_form: By the fit and each of its rivals, with the units of replicates.
         """
         if not 0.0 < value < 1.0:
             return None
         logits = _logits(value, answers)
-        spread = Spread.of(logits, source, _logits(value, by_line) if by_line else None)
+        of_line = _logits(value, by_line) if by_line else None
+        of_forms = _logits(value, by_form) if by_form else ()
+        spread = Spread.of(logits, source, of_line, of_forms)
         variance, times = spread.by_rows, 1.0
         product = value * (1.0 - value)
         rarer = min(value, 1.0 - value)

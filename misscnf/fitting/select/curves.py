@@ -89,6 +89,10 @@ class Family:
         fewest = max(settings.fewest_complete, settings.least_share * self.shown)
         return len(self.rows) >= fewest
 
+    def few(self, settings: Selection) -> bool:
+        """Whether these rows are too few to take a curve by, and enough to know of one."""
+        return settings.fewest_of_rival <= len(self.rows) < settings.many_complete
+
     @property
     def pair(self) -> tuple[Tensor, Tensor]:
         """Parents (n, p) and the node (n,)."""
@@ -128,6 +132,8 @@ class CurveTrial:
     basis: CurveBasis
     over_line: ElpdDifference
     given: Given
+    plain: Terms | None = None
+    """the products that the line keeps"""
 
     @staticmethod
     def of(line: Mechanism, family: Family, given: Given, block: int) -> CurveTrial | None:
@@ -143,7 +149,7 @@ class CurveTrial:
         if basis is None:
             return None
         plain = None if given.wide(block) else Terms.of(line)
-        return CurveTrial(family, basis, _curve_elpd(family, basis, plain, given), given)
+        return CurveTrial(family, basis, _curve_elpd(family, basis, plain, given), given, plain)
 
     @property
     def share(self) -> float:
@@ -160,6 +166,18 @@ class CurveTrial:
     def mechanism(self) -> Mechanism:
         """Returns the curve, fitted to all rows that show the family."""
         return fit_curve(self.basis, self.family.structure.domains[:-1], *self.family.pair)
+
+    @torch.no_grad()
+    def departure(self) -> float:
+        """Returns Σ (curve − line)² / σ² over the rows that show the family.
+
+        By Cauchy and Schwarz no answer that is linear in the mean moves by more than √ of it
+        times its standard error, whichever of the two forms is taken.
+        """
+        domains, (x, y) = self.family.structure.domains[:-1], self.family.pair
+        laws = fit_curve(self.basis, domains, x, y), fit_curve(self.plain, domains, x, y)
+        apart = laws[0].generate(torch.zeros_like(y), x) - laws[1].generate(torch.zeros_like(y), x)
+        return float((apart / self.basis.noise).square().sum())
 
     def loses_to_network(self) -> bool:
         """Whether a network beats the curve, where the rows say that one might."""

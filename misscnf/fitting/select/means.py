@@ -16,13 +16,16 @@ A line here is one with the products of its parents that it keeps (`products`).
 Networks are compared on completions by the line, which favour the line a little where much is
 hidden; completions by a network would favour that network, and cost a fit. Curves that were chosen
 weigh these completions.
+
+What was not taken, and might have been, is kept with its weight (`Rival`): intervals know of it
+(`fitting.rivals`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.elpd import ElpdDifference
@@ -36,7 +39,16 @@ from misscnf.fitting.solve.simplified_newton import maximise_lines
 from misscnf.mechanisms import Growth, Mechanism
 from misscnf.model import StructuralModel, Structure
 
-__all__ = ["Comparison", "Means", "choose_means"]
+__all__ = ["Comparison", "Means", "Rival", "choose_means"]
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A form that a block does not have, and might have."""
+
+    form: Literal["line", "curve"]
+    weight: float
+    """of it, against the form that was taken: that of pseudo-BMA+ (`elpd`)"""
 
 
 @dataclass(frozen=True)
@@ -70,6 +82,8 @@ class Means:
     curves: Mapping[int, Mechanism] = field(default_factory=dict)
     """by block, fitted to the rows that show their family"""
     networks: frozenset[int] = frozenset()
+    rivals: Mapping[int, Rival] = field(default_factory=dict)
+    """by block, where rows that were left out do not settle its form"""
 
 
 def choose_means(line: StructuralModel, given: Given, *, networks: bool = True) -> Means:
@@ -91,11 +105,14 @@ def choose_means(line: StructuralModel, given: Given, *, networks: bool = True) 
         families = {b: _family(given, completions, b) for b in asking}
         known = {b: its for b, its in families.items() if its.speaks(selection)}
         trials = _try_curves(line, given, _unselected(known, p_values, given))
+        others = {b: its for b, its in families.items() if b not in trials and its.few(selection)}
+        untaken = _try_curves(line, given, others)
     ratios = {block: trial.over_line.ratio for block, trial in trials.items()}
     clear = {b for b, trial in trials.items() if ratios[b] >= trial.alone}
     narrow = {b for b in trials if ratios[b] >= selection.z} - clear
     if not networks:
-        return Means(None, {b: trials[b].mechanism() for b in sorted(clear | narrow)})
+        taken = {b: trials[b].mechanism() for b in sorted(clear | narrow)}
+        return Means(None, taken, rivals=_rivals({**trials, **untaken}, taken, given))
     trained = {b for b in asking if given.may_train(b)}
     loud = {b for b in trained if b not in known or p_values[b] < selection.network_p_value}
     with stage("trying networks"):
@@ -113,7 +130,28 @@ def choose_means(line: StructuralModel, given: Given, *, networks: bool = True) 
     overall = compared.overall if compared.chosen or not clear else ElpdDifference()
     overall = sum((gains[b] for b in counted), overall)
     comparison = Comparison(overall, gains | dict(compared.by_block), p_values)
-    return Means(comparison, curves, frozenset(alone | beaten))
+    rivals = _rivals({**trials, **untaken}, curves, given)
+    settled = alone | beaten
+    rivals = {b: rival for b, rival in rivals.items() if b not in settled}
+    return Means(comparison, curves, frozenset(settled), rivals)
+
+
+def _rivals(
+    trials: Mapping[int, CurveTrial], curves: Mapping[int, Mechanism], given: Given
+) -> dict[int, Rival]:
+    """Returns the line of each block that took a curve, the curve of each that kept its line.
+
+    Clear choices are left out, and those between forms that are alike anyway.
+    """
+    found = {}
+    for block, trial in trials.items():
+        weight = trial.over_line.weight(len(trial.family.rows))
+        rival = Rival("line", 1.0 - weight) if block in curves else Rival("curve", weight)
+        if given.wide(block):
+            continue
+        if rival.weight * trial.departure() >= given.selection.least_departure:
+            found[block] = rival
+    return found
 
 
 def _family(given: Given, completions: Completions, block: int) -> Family:
