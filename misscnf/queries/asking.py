@@ -339,7 +339,8 @@ class EffectMixin:
             size = rows.completed.shape[1]
             parts = () if source is None else (source, source.line or ())
             weights = [w for part in parts for w in bootstrap_weights(len(part), size, self.seed)]
-            weights += [torch.ones_like(weights[0])] * (len(others) - len(weights))
+            same = torch.ones(size, dtype=torch.float64)
+            weights += [same] * (len(others) - len(weights))
             rows = rows.first(few.row_completions)
             for asked, weight in zip(others, weights, strict=True):
                 yield asked.model, rows.units(asked.model, ask.moved, weight)

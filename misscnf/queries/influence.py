@@ -17,18 +17,20 @@ information does: the variance is then at least gᵀ A⁻¹ g.
 Replicates moved θ, and answered: g is the slope of their answers in their moves.
 
 Rivals of the fit (`fitting.rivals`), each with another form of one block, add to the variance what
-their answers differ by, squared, times their weights; degrees of freedom are then those of such a
-sum (Satterthwaite).
+their answers differ by, squared, times their weights. That is not estimated from few rows: half
+widths t s and z √Σ are squared and added.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import norm
 from scipy.stats import t as student
 from torch import Tensor
 
@@ -68,6 +70,8 @@ class Spread:
     by_rows: float = 0.0
     """The variance by the scores or the information of the rows alone, whichever is larger: that
     of replicates, which a prior bounds, where these are not known."""
+    of_forms: float = 0.0
+    """The error that the choice of forms leaves, beside that of the rows."""
     unsettled: tuple[str, ...] = ()
     """Forms that rows hardly tell apart, where they are most of the error, and what they move."""
 
@@ -101,10 +105,7 @@ class Spread:
                 unsettled.append(
                     f"with a {rival.rival.form} for {rival.node} it moves by {move:+.3g}"
                 )
-        total = self.error**2 + between
-        degrees = self.degrees * (total / self.error**2) ** 2 if self.error > 0 else self.degrees
-        found = replace(self, error=total**0.5, degrees=degrees, unsettled=tuple(unsettled))
-        return replace(found, by_rows=self.by_rows + between)
+        return replace(self, of_forms=between**0.5, unsettled=tuple(unsettled))
 
     @staticmethod
     def _of_rows(
@@ -158,7 +159,9 @@ class Spread:
 
     def half_width(self, level: float) -> float:
         """Returns half of the interval, in the scale of the answers."""
-        return self.error * float(student.ppf(0.5 + level / 2.0, self.degrees))
+        side = 0.5 + level / 2.0
+        of_rows = self.error * float(student.ppf(side, self.degrees))
+        return math.hypot(of_rows, self.of_forms * float(norm.ppf(side)))
 
 
 def influence_on(answers: np.ndarray, replicates: Replicates) -> Influence | None:

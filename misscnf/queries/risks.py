@@ -31,7 +31,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logit
 from scipy.stats import beta, norm
-from scipy.stats import t as student
 
 from misscnf.fitting.replicates import Replicates
 from misscnf.queries.influence import Spread
@@ -82,16 +81,15 @@ class Risk:
         of_line = _logits(value, by_line) if by_line else None
         of_forms = _logits(value, by_form) if by_form else ()
         spread = Spread.of(logits, source, of_line, of_forms)
-        variance, times = spread.by_rows, 1.0
+        variance = wide = spread.by_rows + spread.of_forms**2
         product = value * (1.0 - value)
         rarer = min(value, 1.0 - value)
         if not variance > 0.0 or rarer >= source.settings.few_shares * variance * product:
-            side = 0.5 + level / 2.0
-            variance = spread.error**2
-            times = float(norm.ppf(side) / student.ppf(side, spread.degrees)) ** 2
+            variance = spread.error**2 + spread.of_forms**2
+            wide = (spread.half_width(level) / float(norm.ppf(0.5 + level / 2.0))) ** 2
         if not variance > 0.0:
             return Risk(value, (value, value), math.inf, 0.0, logits)
-        people = times / (variance * product)
+        people = 1.0 / (wide * product)
         ends = _exact(value * people, (1.0 - value) * people, level)
         return Risk(value, ends, rarer * people, variance**0.5, logits)
 
