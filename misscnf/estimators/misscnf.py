@@ -143,6 +143,9 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             follow: `along` which parent, and the `p_value` of the test, which stands for all
             families together. Answers that lean on these have a note.
         timings_: The seconds that each stage of the fit took.
+        loss_starts_: Where a loss depends on the value it hides, a DataFrame of the starts of its
+            slope: where the search from each ended, on how many `rows`, how many nats `below` the
+            best, and which was `kept`. Empty otherwise.
         n_features_in_: The number of columns of the fitted table, used or not.
         feature_names_in_: Their names, if they are all text; not there after an array.
 
@@ -264,6 +267,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         blocks = fitted.structure.blocks
         self.rivals_ = {graph.nodes[blocks[b][0]]: rival for b, rival in fitted.rivals.items()}
         self.timings_ = dict(fitted.timings)
+        self.loss_starts_ = pd.DataFrame([start.to_dict() for start in fitted.loss_starts])
         self.denied_ = denied_by_rows(graph, table)
         self._table, self._cache = replace(table, outside=()), Cache(Asked(self.model_))
         self._digest = table.digest
@@ -416,6 +420,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             "rivals": {name: asdict(rival) for name, rival in self.rivals_.items()},
             "unlikely": [asdict(one) for one in self.unlikely_],
             "timings": self.timings_,
+            "loss starts": self.loss_starts_.to_dict("records"),
             "denied": [asdict(line) for line in self.denied_],
             "forms": {name: form.to_dict() for name, form in self.forms_.items()},
             "columns": self.n_features_in_ if self._names is None else list(self._names),
@@ -493,6 +498,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         self.rough_, named = about.get("rough", {}), about.get("rivals", {})
         self.rivals_ = {name: from_dict(Rival, entry) for name, entry in named.items()}
         self.unlikely_ = tuple(from_dict(Unlikely, one) for one in about.get("unlikely", ()))
+        self.loss_starts_ = pd.DataFrame(about.get("loss starts", []))
         self.history_ = pd.DataFrame(about["history"])
         self._note_columns(about["columns"])
         card(repr(self), _facts(self), {"": self.kinds_})  # what it says of itself can be shown

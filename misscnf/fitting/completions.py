@@ -30,6 +30,10 @@ from misscnf.threads import row_parts, side_by_side, spawn
 
 __all__ = ["Completions", "Families", "Cells", "LogFactor", "LogProb"]
 
+FEW_ALIKE = 0.1
+"""Of completions that agree with another: so few are evaluated again, since finding the factor of
+each among the distinct ones costs more."""
+
 LogFactor = Callable[[int, Tensor, Tensor], Tensor | None]
 """(node, own (n,), parents (n, p)) → log φ of B sets of parameters, (B, n); None where the node is
 as the fit has it."""
@@ -67,6 +71,14 @@ class Cells:
     """(K, e) where the factor of each completion stands among the f + D"""
     log_factor: Tensor
     """(K, e) what the fit says of them"""
+    distinct: bool
+    """whether every completion has a factor of its own: then they stand in their order"""
+
+    def of_completions(self, found: Tensor) -> Tensor:
+        """Returns what was found at the cells, (B, f + D), for each completion, (B, K, e)."""
+        if self.distinct:  # a view: the gradient of an index is slow
+            return found[:, len(self.free) :].unflatten(1, self.place.shape)
+        return found[:, self.place]
 
     def shares(self) -> Tensor:
         """Returns how many rows each cell stands for, a completion being the K-th part of one."""
@@ -99,7 +111,7 @@ class Families:
                 continue
             answer, ratio = (x.expand(len(found), *x.shape[1:]) for x in (answer, ratio))
             answer = answer.index_add(1, cells.free, found[:, : len(cells.free)])
-            moved = found[:, cells.place] - cells.log_factor
+            moved = cells.of_completions(found) - cells.log_factor
             ratio = ratio.index_add(2, cells.component, moved)
         inner = torch.logsumexp(ratio, 1) - math.log(len(like))
         return answer.index_add(1, self.component_row, inner)
@@ -218,8 +230,10 @@ class Completions:
         self, node: int, rows: Tensor, free: Tensor, drawn: Tensor, component: Tensor
     ) -> Cells:
         columns = torch.tensor(self.plan.graph.parents[node], dtype=torch.int64)
-        first = self.first[:, drawn, node].long()
-        distinct = first == torch.arange(self.count)[:, None]
+        first, own_place = self.first[:, drawn, node].long(), torch.arange(self.count)[:, None]
+        if int((first != own_place).sum()) < FEW_ALIKE * first.numel():
+            first = own_place.expand_as(first)
+        distinct = first == own_place
         number = distinct.flatten().cumsum(0).reshape(distinct.shape) - 1 + len(free)
         completion, which = distinct.nonzero(as_tuple=True)
         seen, drawn_row = rows[free], drawn[which]
@@ -228,7 +242,8 @@ class Completions:
         of_drawn = self.completed[completion[:, None], drawn_row[:, None], columns]
         parents = torch.cat([of_seen, of_drawn])
         log_factor = self.log_factor[:, drawn, node]
-        return Cells(free, component, own, parents, number.gather(0, first), log_factor)
+        place, alone = number.gather(0, first), bool(distinct.all())
+        return Cells(free, component, own, parents, place, log_factor, alone)
 
     def log_prob(self, rows: Tensor, log_factor: LogFactor) -> Tensor:
         """Returns log p_θ(x_O) − Σ_c log p_θ̂ of the rows for B sets of parameters, (B, n)."""

@@ -36,6 +36,7 @@ from misscnf.fitting.select.roughness import Rough, rough_blocks
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.linear import LinearFit
+from misscnf.fitting.solve.loss_starts import LossStart
 from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
 from misscnf.fitting.solve.noise_spline import fit_noise_splines
 from misscnf.fitting.timings import Timings
@@ -75,6 +76,8 @@ class Fitted:
     """what fast waves each block leaves, by block"""
     timings: Mapping[str, float] = field(default_factory=dict)
     """seconds by stage"""
+    loss_starts: tuple[LossStart, ...] = ()
+    """what came of several starts, where a loss depends on the value it hides"""
 
     @property
     def forms(self) -> tuple[Form, ...]:
@@ -146,19 +149,22 @@ class _Task:
         """Whether networks can be trained at all."""
         return self.held_out >= self.settings.selection.fewest_held_out
 
-    def solve(self, rows: RowSource, start: StructuralModel | None = None) -> LinearFit:
+    def solve(
+        self, rows: RowSource, start: StructuralModel | None = None, *, rough: bool = False
+    ) -> LinearFit:
         """Fits the linear model to some rows."""
         with self.timings.stage("linear model"):
-            return fit_linear(self.structure, rows, self.settings, start)
+            return fit_linear(self.structure, rows, self.settings, start, rough=rough)
 
-    def only_line(self) -> Fitted:
-        """Fits the linear model to all rows."""
-        line = self.solve(self.everything)
+    def only_line(self, *, rough: bool = False) -> Fitted:
+        """Fits the linear model to all rows; see `fit_linear` for roughly."""
+        line = self.solve(self.everything, rough=rough)
         if not line.converged:
             logger.warning("the linear fit stopped before it converged.")
         history = [EpochRecord(epoch=line.iterations, train=line.log_prob)]
         forms = (Form(),) * len(self.structure.blocks)
-        return Fitted(self.structure, line.model, history, forms, timings=self.timings)
+        about = (self.structure, line.model, history, forms)
+        return Fitted(*about, timings=self.timings, loss_starts=line.starts)
 
     def train_forms(
         self, forms: Sequence[Form], start: StructuralModel | None, stage: str
@@ -216,14 +222,21 @@ class _Task:
         model.double()
         return history
 
+    def refined(self, fitted: Fitted) -> Fitted:
+        """Moves a rough fit of lines to the maximum."""
+        rounds = self.maximise(fitted.model)
+        history = [EpochRecord(epoch=rounds, train=self.log_prob(fitted.model))]
+        return replace(fitted, history=history)
+
     def with_products(self, linear: Fitted) -> Fitted:
         """Lets lines keep products of their parents, by which groups may differ."""
         with self.timings.stage("products"):
             laws = with_products(linear.model, self.given)
         if not laws:
             return linear
-        model = with_mechanisms(linear.model, laws)
-        history = [EpochRecord(epoch=self.maximise(model), train=self.log_prob(model))]
+        model, rough = with_mechanisms(linear.model, laws), bool(linear.loss_starts)
+        rounds = self.maximise(model, rough=rough)
+        history = [EpochRecord(epoch=rounds, train=self.log_prob(model))]
         forms = tuple(Form(curve=model.block(b).curve_size) for b in range(len(model.blocks)))
         return replace(linear, model=model, history=history, block_forms=forms)
 
@@ -351,13 +364,13 @@ def _all_networks(task: _Task) -> Fitted:
 
 def _nonlinear_means(task: _Task) -> Fitted:
     """Gives curves and networks to the blocks that earn one."""
-    linear = task.only_line()
+    linear = task.only_line(rough=True)
     plain = task.with_products(linear)
     means = task.means(plain.model)
     plain = replace(plain, comparison=means.comparison, rivals=means.rivals)
     if not means.networks and not means.curves:
         logger.info("no node asks for more than a line: the linear model is used.")
-        return plain
+        return task.refined(plain) if plain.loss_starts else plain
     blocks = range(len(task.structure.blocks))
     solved = {b: means.curves.get(b, plain.model.block(b)) for b in blocks}
     forms = tuple(

@@ -67,6 +67,14 @@ class Solving:
     noise."""
     most_noise: float = 8.0
     """A round that gains less than so many times the expected noise may have gained nothing."""
+    loss_slopes: tuple[float, ...] = (0.0, 1.5, -1.5)
+    """Where the search for the slope of a loss on the value it hides starts, in log-odds a
+    standard deviation: its likelihood may have a maximum on either side of zero."""
+    loss_rows: int = 3000
+    """Rows that try these starts; the best goes on with all rows."""
+    loss_completions: int = 8
+    """Completions of a row far from the maximum, in place of `completions`, where a loss depends
+    on the value it hides: every hole is integrated over then, and early rounds need few."""
     newton_steps: int = 10
     """Steps of the simplified Newton iteration."""
     newton_tolerance: float = 0.01

@@ -367,6 +367,15 @@ class CausalGraph:
         return frozenset(map(self.index, self.latent))
 
     @cached_property
+    def own_losses(self) -> dict[int, int]:
+        """Indicators that their own column drives, each with that column's place among parents."""
+        return {
+            r: self.parents[r].index(column)
+            for r, column in self.indicators.items()
+            if column in self.parents[r]
+        }
+
+    @cached_property
     def selected(self) -> frozenset[int]:
         """Nodes whose law is another among the rows that show their family.
 

@@ -313,10 +313,18 @@ class Mechanism(nn.Module, ABC):
     def start(self, domain: Domain) -> None:
         """Takes over what is known of the column alone, before any row is used."""
 
-    def start_unseen(self, slope: float) -> None:
-        """Starts slopes where no row shows the family: zero could be a saddle."""
+    def start_unseen(self, slope: float, parent: int | None = None) -> None:
+        """Starts slopes, of one parent or of all, where no row shows the family.
+
+        Zero could be a saddle.
+        """
         for part in self._conditioners().values():
-            part.start_slopes(slope)
+            part.start_slopes(slope, parent)
+
+    def first_slope(self, parent: int) -> float:
+        """Returns the slope of the line in a parent: on the first of its features."""
+        (part, *_) = self._conditioners().values()
+        return float("nan") if part.weight is None else part.slope(parent)
 
     def start_from(self, line: Mechanism) -> None:
         """Takes over the parameters of a simpler mechanism that this one extends."""

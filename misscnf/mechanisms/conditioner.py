@@ -103,10 +103,17 @@ class Conditioner(nn.Module):
         columns = [column for parent in moving for column in self.encoding.places[parent]]
         return not self.hidden and (self.curve is None or self.curve.affine_in(columns))
 
-    def start_slopes(self, slope: float) -> None:
-        """Sets all slopes of the line to one number."""
+    def start_slopes(self, slope: float, parent: int | None = None) -> None:
+        """Sets the slopes of the line in one parent, or in all, to one number."""
         if self.weight is not None:
-            nn.init.constant_(self.weight, slope)
+            places = slice(None) if parent is None else list(self.encoding.places[parent])
+            with torch.no_grad():
+                self.weight[:, places] = slope
+
+    def slope(self, parent: int) -> float:
+        """Returns the slope of the line in the first feature of a parent."""
+        assert self.weight is not None
+        return float(self.weight.detach()[0, self.encoding.places[parent][0]])
 
     def initialise(self, generator: Generator) -> None:
         """Draws the hidden layers, U(±1/√fan-in); the last stays zero beside a linear part."""

@@ -411,13 +411,22 @@ class QueryMixin(EffectMixin):
         regions = report.regions.assign(**{"posterior share": shares})
         return FittedReport(replace(report, regions=regions), support, question)
 
-    def structural_model(self) -> StructuralModel:
+    def structural_model(self, *, holes: bool = True) -> StructuralModel:
         """Returns the model in the user's units, for what the questions above do not cover.
 
         Discrete columns are counts, and the codes 0, 1, … of levels in `schema_`.
+
+        Arguments:
+            holes: Whether indicators of loss are nodes of it, where the graph has them; otherwise
+                it is the model of the values alone.
         """
         self._graph()
-        return self._in_units(self.model_)
+        model = self._in_units(self.model_)
+        if holes or not model.graph.indicators:
+            return model
+        alone = model.graph.without_indicators()
+        laws = [model.mechanism(model.graph.index(name)) for name in alone.nodes]
+        return StructuralModel(alone, laws)
 
     def _in_units(self, model: StructuralModel) -> StructuralModel:
         units = [column.unit for column in self.schema_.columns]

@@ -136,7 +136,7 @@ def _measure(
 
 
 def _distances(fitted: MissCNF, data: TrialData, seed: int) -> dict[str, float]:
-    model, truth = fitted.structural_model(), data.world.model
+    model, truth = fitted.structural_model(holes=False), data.world.model
     nodes = data.world.interventions
     return {
         "kl": symmetric_kl(model, truth, data.test, seed),
@@ -150,7 +150,7 @@ def _distances(fitted: MissCNF, data: TrialData, seed: int) -> dict[str, float]:
 def _curve(fitted: MissCNF, data: TrialData) -> pd.DataFrame:
     """Returns the local KL along the node that decides the pattern, and where the boundary is."""
     (cut,) = (data.world.graph.nodes[i] for i in TwoPatterns().reads(data.world.graph))
-    curve = local_kl(fitted.structural_model(), data.world.model, data.test, cut)
+    curve = local_kl(fitted.structural_model(holes=False), data.world.model, data.test, cut)
     return curve.assign(cut=cut, boundary=data.tables.complete_train[cut].median())
 
 

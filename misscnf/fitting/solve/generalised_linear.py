@@ -17,13 +17,14 @@ completions (`monte_carlo`), whose likelihood is smooth.
 
 A family that every row shows whole has nothing to do with the others: its own fit stays, and the
 search does not see it. Where few rows show a family whole, as with sixty parents, they are a poor
-start: the block is then fitted to rows that the joint normal law of the graph has completed.
+start: the block is then fitted to rows that the joint normal law of the graph has completed. A
+loss that depends on the value it hides is started from several slopes (`loss_starts`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -41,6 +42,7 @@ from misscnf.fitting.solve.fisher import (
     rows_by_chance,
 )
 from misscnf.fitting.solve.linear import LinearFit, fit_linear_gaussian
+from misscnf.fitting.solve.loss_starts import start_losses
 from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
 from misscnf.fitting.solve.quasi_newton import maximise
 from misscnf.fitting.solve.sandwich import measure_information
@@ -56,6 +58,8 @@ def fit_linear(
     rows: RowSource,
     settings: Settings | None = None,
     start: StructuralModel | None = None,
+    *,
+    rough: bool = False,
 ) -> LinearFit:
     """Fits the linear model to all rows.
 
@@ -65,6 +69,8 @@ def fit_linear(
         settings: Numbers of the search.
         start: A linear model close by, such as the fit to most of these rows; without it, each
             block starts from its own fit. It is left as it is.
+        rough: Whether the best of several starts is enough, where a loss depends on the value it
+            hides: the maximum of some of the rows.
     """
     settings = settings or Settings()
     model = structure.build(Shape(hidden=())).double()
@@ -72,19 +78,20 @@ def fit_linear(
         return fit_linear_gaussian(structure, rows, settings.solving)
     apart = _whole_blocks(structure, rows)
     if apart:
-        return _fit_apart(structure, apart, rows, settings, start)
-    seldom = () if start is not None else _seldom_whole(structure, rows, settings.solving)
-    completed = _completed(structure, rows, settings) if seldom else rows
+        return _fit_apart(structure, apart, rows, settings, start, rough=rough)
+    own_losses, starts = structure.graph.own_losses, ()
+    begun = start or _own_fits(_without_parents(structure, own_losses), rows, settings)
     for block in range(len(structure.blocks)):
-        if start is None:
-            shown = completed if block in seldom else rows
-            _fit_block(model, structure, block, shown, settings.solving)
-        else:
-            model.block(block).start_from(start.block(block))
+        model.block(block).start_from(begun.block(block))
+    if own_losses and start is None:
+        model, starts = start_losses(model, rows, settings)
+        if rough:
+            log_prob = max(begun.log_prob for begun in starts)
+            return LinearFit(model, log_prob, len(starts), converged=True, starts=starts)
     if likelihood_noise(model, rows, settings) > settings.solving.most_noise_of_line:
         rounds = maximise_monte_carlo(model, rows, settings, seed=0)
         log_prob = float(log_likelihoods(model, rows, settings, "line").mean())
-        return LinearFit(model, log_prob, rounds, converged=True)
+        return LinearFit(model, log_prob, rounds, converged=True, starts=starts)
     plan, effort = Plan.of(structure.graph, rows), settings.integration.linear
     found = maximise(
         model.parameters(),
@@ -92,7 +99,25 @@ def fit_linear(
         lowest=_lowest(model.block(block) for block in range(len(model.blocks))),
         whitening=_whitening(model, rows, settings),
     )
-    return LinearFit(model, found.value, found.iterations, found.converged)
+    return LinearFit(model, found.value, found.iterations, found.converged, starts)
+
+
+def _own_fits(structure: Structure, rows: RowSource, settings: Settings) -> StructuralModel:
+    """Returns a linear model of which each block is fitted by itself."""
+    model = structure.build(Shape(hidden=())).double()
+    seldom = _seldom_whole(structure, rows, settings.solving)
+    completed = _completed(structure, rows, settings) if seldom else rows
+    for block in range(len(structure.blocks)):
+        shown = completed if block in seldom else rows
+        _fit_block(model, structure, block, shown, settings.solving)
+    return model
+
+
+def _without_parents(structure: Structure, alone: Collection[int]) -> Structure:
+    """Returns the structure in which some nodes have no parents."""
+    graph = structure.graph
+    parents = tuple(() if i in alone else of for i, of in enumerate(graph.parents))
+    return Structure.of(replace(graph, parents=parents), structure.domains, structure.keys)
 
 
 def _whole_blocks(structure: Structure, rows: RowSource) -> list[int]:
@@ -145,18 +170,19 @@ def _fit_apart(
     rows: RowSource,
     settings: Settings,
     start: StructuralModel | None,
+    *,
+    rough: bool,
 ) -> LinearFit:
     """Fits some blocks by themselves, and the others in a graph where these have no parents."""
-    graph, alone = structure.graph, {i for block in apart for i in structure.blocks[block]}
-    parents = tuple(() if i in alone else of for i, of in enumerate(graph.parents))
-    rest = Structure.of(replace(graph, parents=parents), structure.domains, structure.keys)
+    alone = {i for block in apart for i in structure.blocks[block]}
+    rest = _without_parents(structure, alone)
     begun = None
     if start is not None:
         roots, blocks = rest.build(Shape(hidden=())).double(), range(len(rest.blocks))
         for block in apart:
             _fit_block(roots, rest, block, rows, settings.solving)
         begun = rest.model([(roots if b in apart else start).block(b) for b in blocks])
-    found = fit_linear(rest, rows, settings, begun)
+    found = fit_linear(rest, rows, settings, begun, rough=rough)
     model = structure.build(Shape(hidden=())).double()
     for block in apart:
         _fit_block(model, structure, block, rows, settings.solving)

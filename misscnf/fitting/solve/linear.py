@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -25,6 +26,9 @@ from misscnf.fitting.solve.quasi_newton import maximise
 from misscnf.mechanisms import Gaussian
 from misscnf.mechanisms.gaussian import SMALLEST_LOG_SCALE
 from misscnf.model import StructuralModel, Structure
+
+if TYPE_CHECKING:
+    from misscnf.fitting.solve.loss_starts import LossStart
 
 __all__ = ["LinearFit", "fit_linear_gaussian"]
 
@@ -39,6 +43,8 @@ class LinearFit:
     """mean log-density of what the rows show, at the fit"""
     iterations: int
     converged: bool
+    starts: tuple[LossStart, ...] = ()
+    """what came of several starts, where a loss depends on the value it hides"""
 
 
 def fit_linear_gaussian(

@@ -179,10 +179,11 @@ def maximise_monte_carlo(
     last = min(solving.shared_rounds, math.ceil(solving.fine_completions / most_completions))
     fine = _for_rows(efforts.fine_completions, len(rows), solving)
     most = solving.most_rounds + last
+    first = solving.loss_completions if model.graph.own_losses else solving.completions
     before, near_maximum, shared = math.inf, False, 0
     for number in range(most):
         generator = derive_generator(seed, "settle", number)
-        effort, count = efforts.training, solving.completions
+        effort, count = efforts.training, first
         if near_maximum:
             effort, count = fine, math.ceil(solving.fine_completions / last)
         count = min(count, most_completions)
