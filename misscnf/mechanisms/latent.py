@@ -84,7 +84,7 @@ class Latent(Mechanism, name="latent", serves=("latent",)):
     def basis(self, parents: Tensor) -> Tensor:
         return self.encoding(parents)
 
-    def start_unseen(self, slope: float) -> None:
+    def start_unseen(self, slope: float, parent: int | None = None) -> None:
         if self.weight is not None:
             nn.init.constant_(self.weight, slope)
 

@@ -96,16 +96,18 @@ def told_the_loss(tables: Tables, flow: Flow) -> MissCNF:
     Nothing is said of how strongly. Validation rows are lost by a law of their own, so a tenth of
     the training rows is held out instead.
     """
-    holes = [name for name in tables.train if tables.train[name].isna().any()]
-    told = replace(flow, loss={name: (name,) for name in holes})
+    told = replace(flow, loss={name: (name,) for name in _with_holes(tables.train)})
     return told.fit(tables.train, 0.1)
 
 
 def told_a_wrong_loss(tables: Tables, flow: Flow) -> MissCNF:
     """The same, told that the parents of each column drive its loss, which they do not."""
-    holes = [name for name in tables.train if tables.train[name].isna().any()]
-    told = replace(flow, loss={name: flow.graph.parents_of(name) for name in holes})
-    return told.fit(tables.train, 0.1)
+    parents = {name: flow.graph.parents_of(name) for name in _with_holes(tables.train)}
+    return replace(flow, loss=parents).fit(tables.train, 0.1)
+
+
+def _with_holes(table: pd.DataFrame) -> list[str]:
+    return [str(name) for name in table.columns[table.isna().any()]]
 
 
 def nothing_lost(tables: Tables, flow: Flow) -> MissCNF:

@@ -42,7 +42,7 @@ from misscnf.fitting.solve.fisher import (
     rows_by_chance,
 )
 from misscnf.fitting.solve.linear import LinearFit, fit_linear_gaussian
-from misscnf.fitting.solve.loss_starts import start_losses
+from misscnf.fitting.solve.loss_starts import LossStart, start_losses
 from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
 from misscnf.fitting.solve.quasi_newton import maximise
 from misscnf.fitting.solve.sandwich import measure_information
@@ -79,14 +79,14 @@ def fit_linear(
     apart = _whole_blocks(structure, rows)
     if apart:
         return _fit_apart(structure, apart, rows, settings, start, rough=rough)
-    own_losses, starts = structure.graph.own_losses, ()
+    own_losses, starts = structure.graph.own_losses, tuple[LossStart, ...]()
     begun = start or _own_fits(_without_parents(structure, own_losses), rows, settings)
     for block in range(len(structure.blocks)):
         model.block(block).start_from(begun.block(block))
     if own_losses and start is None:
         model, starts = start_losses(model, rows, settings)
         if rough:
-            log_prob = max(begun.log_prob for begun in starts)
+            log_prob = max(one.log_prob for one in starts)
             return LinearFit(model, log_prob, len(starts), converged=True, starts=starts)
     if likelihood_noise(model, rows, settings) > settings.solving.most_noise_of_line:
         rounds = maximise_monte_carlo(model, rows, settings, seed=0)

@@ -77,8 +77,8 @@ def start_losses(
     )
     for start in starts:
         ways = ", ".join(f"{slope:.2f} for {name}" for name, slope in start.slopes.items())
-        place = "kept" if start.kept else f"{start.below:.2f} nats lower"
-        logger.info("the loss, started at a slope of %+.1f, has %s: %s.", start.slope, ways, place)
+        told = "kept" if start.kept else f"{start.below:.2f} nats lower"
+        logger.info("the loss, started at a slope of %+.1f, has %s: %s.", start.slope, ways, told)
     return ends[best], starts
 
 
