@@ -15,18 +15,26 @@ the graph:
 Parabolas of parabolas have heavy tails, in which curves go on straight: from 50 nodes on a few of
 the fresh rows decide the mean. So the median over the rows is given too.
 
-    python benchmarks/nonlinear_dags.py [--sizes 10 20] [--rows 5000] [--no-rivals] [--store FILE]
+    python benchmarks/nonlinear_dags.py                            # all of it, in one go
+    python benchmarks/nonlinear_dags.py --sizes 20 --only misscnf errors --models FOLDER
+    python benchmarks/nonlinear_dags.py --sizes 50 --only mice --most-seconds 1800
 
-With a store, what was measured before is read from it, and a run can be made in pieces.
+Every part of a size (`misscnf`, its stated `errors`, `complete` rows, and each rival) is a line of
+a store, written once it is done and not done again: a run can be made in pieces. Rivals stop after
+so many seconds of processor time, which is then what is known of them.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import itertools
 import math
+import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +45,12 @@ from misscnf_study.rivals.mice import Mice
 from misscnf_study.rivals.miss_forest import ForestSettings, MissForest
 from report import finish
 from scipy import stats
+from store import Lines
 
 from misscnf import MissCNF
 
+HERE = Path(__file__).parent
+PARTS = ("misscnf", "errors", "complete", "mice", "miss_forest", "listwise")
 LOST, NOISE, FRESH, JUDGED = 0.4, 0.5, 2_000, 200
 MOST_SECONDS = {10: 60.0, 50: 180.0}
 MOST_COMPLETE_SECONDS, MOST_GROWTH = 25.0, 1.3
@@ -118,11 +129,6 @@ def gaps(dag: Dag, model: MissCNF, fresh: np.ndarray) -> np.ndarray:
     return model.log_prob(dag.frame(fresh)).to_numpy() - dag.log_prob(fresh)
 
 
-def short_of_truth(dag: Dag, model: MissCNF, fresh: np.ndarray) -> float:
-    """Returns the mean log-density of fresh complete rows, less the true one."""
-    return float(np.mean(gaps(dag, model, fresh)))
-
-
 def beyond_four_errors(model: MissCNF, df: pd.DataFrame) -> tuple[int, int]:
     """Returns how many rows an evaluation misses by four errors, and how many have an error."""
     once = model.log_prob(df, quality=True)
@@ -135,85 +141,105 @@ def beyond_four_errors(model: MissCNF, df: pd.DataFrame) -> tuple[int, int]:
     return int((away[has] > 4 * error[has]).sum()), int(has.sum())
 
 
-def rivals(dag: Dag, df: pd.DataFrame, fresh: np.ndarray) -> dict[str, float | str]:
-    """Returns how far the same flow falls short of the truth once others have filled the holes.
-
-    The mean, and under "NAME, median" the median over the rows.
-    """
-    imputers = {
-        "mice": Mice(rounds=10),
-        "miss_forest": MissForest(ForestSettings(trees=20, sweeps=4)),
-    }
-    found: dict[str, float | str] = {}
-    for name, imputer in imputers.items():
-        completed = imputer.fit(df, seed=0).complete(df)
-        away = gaps(dag, fit(dag, completed)[0], fresh)
-        found[name], found[f"{name}, median"] = float(away.mean()), float(np.median(away))
-    whole = df.dropna()
-    if len(whole) < 2 * df.shape[1]:
-        found["listwise"] = f"impossible: {len(whole)} complete rows"
-    else:
-        found["listwise"] = short_of_truth(dag, fit(dag, whole)[0], fresh)
-    return found
+class OutOfTimeError(Exception):
+    """A rival has used up its processor time."""
 
 
-def measure(nodes: int, rows: int, known: dict[str, Any], *, with_rivals: bool) -> dict[str, Any]:
-    """Returns the figures of one size, those that are known already as they are."""
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raises once the block has taken so many seconds of processor time."""
+
+    def stop(*_: object) -> None:
+        raise OutOfTimeError
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def completed(df: pd.DataFrame, rival: str) -> pd.DataFrame:
+    """Returns the table as a rival has it: its holes filled, or its incomplete rows gone."""
+    if rival == "listwise":
+        return df.dropna()
+    forest = MissForest(ForestSettings(trees=20, sweeps=4))
+    imputer = Mice(rounds=10) if rival == "mice" else forest
+    return imputer.fit(df, seed=0).complete(df)
+
+
+def summary(dag: Dag, model: MissCNF, fresh: np.ndarray) -> dict[str, float]:
+    """Returns how far a model falls short of the truth."""
+    away = gaps(dag, model, fresh)
+    return {"short": float(away.mean()), "median": float(np.median(away))}
+
+
+def measure(
+    nodes: int, rows: int, part: str, most_seconds: float, models: Path | None
+) -> dict[str, Any]:
+    """Returns the figures of one part."""
     dag, rng = Dag.draw(nodes, seed=nodes), np.random.default_rng(1)
     complete, fresh = dag.frame(dag.sample(rows, rng)), dag.sample(FRESH, rng)
     df = complete.mask(rng.random(complete.shape) < LOST)
-    found = dict(known) or measure_ours(dag, complete, df, fresh)
-    if with_rivals and "rivals" not in found:
-        found["rivals"] = rivals(dag, df, fresh)
-    return found
+    found: dict[str, Any] = {"nodes": nodes, "rows": rows, "part": part}
+    kept = None if models is None else models / f"{nodes}-{rows}.misscnf"
+    if part == "misscnf":
+        model, seconds = fit(dag, df)
+        if kept is not None:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            model.save(kept)
+        forms = pd.Series([str(form) for form in model.forms_.values()]).value_counts()
+        stages = {stage: round(its, 1) for stage, its in model.timings_.items()}
+        about = {"stages": stages, "forms": forms.to_dict(), "seconds": round(seconds, 1)}
+        return found | about | summary(dag, model, fresh)
+    if part == "errors":
+        known = kept is not None and kept.exists()
+        model = MissCNF.load(kept) if known else fit(dag, df)[0]
+        beyond, judged = beyond_four_errors(model, df.iloc[:JUDGED])
+        return found | {"beyond": beyond, "judged": judged}
+    if part == "complete":
+        return found | {"seconds": round(fit(dag, complete)[1], 1)}
+    try:
+        with time_limit(most_seconds):
+            table = completed(df, part)
+            if len(table) < 2 * nodes:
+                return found | {"impossible": f"{len(table)} complete rows"}
+            return found | summary(dag, fit(dag, table)[0], fresh)
+    except OutOfTimeError:
+        return found | {"impossible": f"not done after {most_seconds:g} s"}
 
 
-def measure_ours(
-    dag: Dag, complete: pd.DataFrame, df: pd.DataFrame, fresh: np.ndarray
-) -> dict[str, Any]:
-    """Returns the figures of `auto`."""
-    model, seconds = fit(dag, df)
-    beyond, judged = beyond_four_errors(model, df.iloc[:JUDGED])
-    found: dict[str, Any] = {
-        "seconds": round(seconds, 1),
-        "stages": {stage: round(its, 1) for stage, its in model.timings_.items()},
-        "forms": pd.Series([str(form) for form in model.forms_.values()]).value_counts().to_dict(),
-        "short of truth": short_of_truth(dag, model, fresh),
-        "short of truth, median": float(np.median(gaps(dag, model, fresh))),
-        "beyond four errors": [beyond, judged],
-    }
-    if df.shape[1] == min(MOST_SECONDS):
-        found["seconds complete"] = round(fit(dag, complete)[1], 1)
-    return found
-
-
-def bars_of(found: dict[int, dict[str, Any]]) -> dict[str, bool]:
+def bars_of(found: dict[tuple[int, str], dict[str, Any]]) -> dict[str, bool]:
     """Returns which bars are met."""
     bars = {}
-    for nodes, its in found.items():
-        if nodes in MOST_SECONDS:
-            bars[f"{nodes} nodes in {MOST_SECONDS[nodes]:.0f} s"] = (
-                its["seconds"] <= MOST_SECONDS[nodes]
-            )
-        if "seconds complete" in its:
+    for (nodes, part), its in found.items():
+        mine = found.get((nodes, "misscnf"))
+        if part == "misscnf" and nodes in MOST_SECONDS:
+            limit = MOST_SECONDS[nodes]
+            bars[f"{nodes} nodes in {limit:.0f} s"] = its["seconds"] <= limit
+        elif part == "complete":
             limit = MOST_COMPLETE_SECONDS
-            bars[f"{nodes} nodes, complete, in {limit:.0f} s"] = its["seconds complete"] <= limit
-        beyond, judged = its["beyond four errors"]
-        most = stats.binom.isf(1e-3, judged, FOUR_ERRORS) if judged else 0
-        bars[f"stated errors at {nodes} nodes"] = bool(beyond <= most)
-        for name, other in its.get("rivals", {}).items():
-            if isinstance(other, float):
-                mine = its["short of truth, median" if "median" in name else "short of truth"]
-                bars[f"above {name} at {nodes} nodes"] = mine > other
-    if len(found) > 1:
-        bars[f"no faster than d^{MOST_GROWTH}"] = growth(found) <= MOST_GROWTH
+            bars[f"{nodes} nodes, complete, in {limit:.0f} s"] = its["seconds"] <= limit
+        elif part == "errors":
+            most = stats.binom.isf(1e-3, its["judged"], FOUR_ERRORS) if its["judged"] else 0
+            bars[f"stated errors at {nodes} nodes"] = bool(its["beyond"] <= most)
+        elif "short" in its and mine is not None and mine is not its:
+            for what in ("short", "median"):
+                bars[f"above {part} at {nodes} nodes ({what})"] = mine[what] > its[what]
+    exponent = growth(found)
+    if exponent is not None:
+        bars[f"no faster than d^{MOST_GROWTH}"] = exponent <= MOST_GROWTH
     return bars
 
 
-def growth(found: dict[int, dict[str, Any]]) -> float:
+def growth(found: dict[tuple[int, str], dict[str, Any]]) -> float | None:
     """Returns the exponent of the processor time in the number of nodes."""
-    sizes, seconds = zip(*((d, its["seconds"]) for d, its in found.items()), strict=True)
-    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+    seconds = {d: its["seconds"] for (d, part), its in found.items() if part == "misscnf"}
+    if len(seconds) < 2:
+        return None
+    return float(np.polyfit(*(np.log(list(of)) for of in (seconds, seconds.values())), 1)[0])
 
 
 def main() -> None:
@@ -222,21 +248,23 @@ def main() -> None:
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("--sizes", type=int, nargs="+", default=[10, 20, 50, 100])
     reader.add_argument("--rows", type=int, default=5_000)
-    reader.add_argument("--no-rivals", action="store_true")
-    reader.add_argument("--store", type=Path)
+    reader.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
+    reader.add_argument("--most-seconds", type=float, default=1800.0, help="of a rival")
+    reader.add_argument("--models", type=Path, help="a folder where fits are kept")
+    reader.add_argument("--store", type=Path, default=HERE / "results" / "nonlinear_dags.jsonl")
+    reader.add_argument("--redo", action="store_true")
     asked = reader.parse_args()
-    stored = json.loads(asked.store.read_text()) if asked.store and asked.store.exists() else {}
-    for nodes in asked.sizes:
-        known = stored.get(str(nodes), {})
-        stored[str(nodes)] = measure(nodes, asked.rows, known, with_rivals=not asked.no_rivals)
-        print(f"{nodes} nodes: {stored[str(nodes)]}", flush=True)
-        if asked.store:
-            asked.store.write_text(json.dumps(stored))
-    found = {nodes: stored[str(nodes)] for nodes in asked.sizes}
-    figures: dict[str, Any] = {"rows": asked.rows, "nodes": found}
-    if len(found) > 1:
-        figures["growth"] = growth(found)
-    finish(figures, bars_of(found))
+    wanted = [
+        (nodes, asked.rows, part)
+        for nodes, part in itertools.product(asked.sizes, asked.only)
+        if part != "complete" or nodes == min(MOST_SECONDS)
+    ]
+    lines = Lines(asked.store, ("nodes", "rows", "part"))
+    work = partial(measure, most_seconds=asked.most_seconds, models=asked.models)
+    lines.run(work, wanted, jobs=1, redo=asked.redo)
+    found = {(one["nodes"], one["part"]): one for one in lines.of(wanted)}
+    figures: dict[str, Any] = {"rows": asked.rows, "parts": list(found.values())}
+    finish({**figures, "growth": growth(found)}, bars_of(found))
 
 
 if __name__ == "__main__":

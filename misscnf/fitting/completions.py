@@ -22,13 +22,14 @@ from torch import Generator, Tensor, nn
 
 from misscnf.data.rows import RowSource
 from misscnf.draws import derive_generator
+from misscnf.inference.chains import Chains
 from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import Effort, Efforts, integrate
 from misscnf.mechanisms import Mechanism, standard_normal_log_prob
 from misscnf.model import StructuralModel
 from misscnf.threads import row_parts, side_by_side, spawn
 
-__all__ = ["Completions", "Families", "Cells", "LogFactor", "LogProb"]
+__all__ = ["Completions", "Families", "Cells", "LogFactor", "LogProb", "complete"]
 
 FEW_ALIKE = 0.1
 """Of completions that agree with another: so few are evaluated again, since finding the factor of
@@ -140,44 +141,14 @@ class Completions:
         generator: Generator,
         effort: Effort | None = None,
         modes: Tensor | None = None,
-        last: Tensor | None = None,
+        chains: Chains | None = None,
     ) -> Completions:
         """Draws completions from the posterior of a fitted model, spread evenly over it.
 
-        Arguments:
-            model: The fit.
-            rows: The rows, N of them.
-            count: Completions of each row, K.
-            generator: Where randomness comes from.
-            effort: How hard to work on posteriors that have no closed form.
-            modes: Where those of earlier calls are remembered, (N, S, d); see `integrate`.
-            last: Where the rows were last completed, (N, d), nan where not yet: the states of
-                chains, from which draws go on. Written to.
+        Arguments are those of `complete`.
         """
-        plan, effort = Plan.of(model.graph, rows), effort or Efforts().completions
-        # Node by node in memory: whoever asks for factors asks for those of one node.
-        completed = torch.empty(rows.columns, count, len(rows), dtype=torch.float64)
-        completed = completed.permute(1, 2, 0)
-        parts = row_parts(len(rows), effort.rows_at_once)
-
-        def complete(part: tuple[Tensor, Generator]) -> None:
-            mine, its_generator = part
-            values = rows.take(mine).values
-            completed[:, mine] = values
-            components = plan.select(mine).components()
-            known, state = (None if its is None else its[mine] for its in (modes, last))
-            about = (components, effort, its_generator, state, known)
-            for integral in integrate(model, values, *about):
-                c = integral.components
-                drawn = integral.draw(count, its_generator, even=True)
-                completed[:, mine[c.cell_row], c.cell_node] = drawn.T.to(completed)
-            if modes is not None and known is not None:
-                modes[mine] = known
-
-        side_by_side(complete, list(zip(parts, spawn(generator, len(parts)), strict=True)))
-        if last is not None:
-            # Spread evenly, completions are in order: only one by chance has the law of a draw.
-            last.copy_(completed[int(torch.randint(count, (), generator=generator))])
+        plan = Plan.of(model.graph, rows)
+        completed = complete(model, rows, plan, count, generator, effort, modes, chains)
         return Completions(completed, *_factors(model, completed, plan), plan, completed)
 
     def __len__(self) -> int:
@@ -248,6 +219,59 @@ class Completions:
     def log_prob(self, rows: Tensor, log_factor: LogFactor) -> Tensor:
         """Returns log p_θ(x_O) − Σ_c log p_θ̂ of the rows for B sets of parameters, (B, n)."""
         return self.families(rows).log_prob(log_factor)
+
+
+@torch.no_grad()
+def complete(
+    model: StructuralModel,
+    rows: RowSource,
+    plan: Plan,
+    count: int,
+    generator: Generator,
+    effort: Effort | None = None,
+    modes: Tensor | None = None,
+    chains: Chains | None = None,
+) -> Tensor:
+    """Returns completions of rows from the posterior of a fitted model, (K, N, d).
+
+    Arguments:
+        model: The fit.
+        rows: The rows, N of them.
+        plan: What they hide.
+        count: Completions of each row, K.
+        generator: Where randomness comes from.
+        effort: How hard to work on posteriors that have no closed form.
+        modes: Where those of earlier calls are remembered, (N, S, d); see `integrate`.
+        chains: Chains of the rows. What they know and can move comes from them, however much of
+            it is hidden together; the rest is drawn here, and written to them.
+    """
+    effort = effort or Efforts().completions
+    # Node by node in memory: whoever asks for factors asks for those of one node.
+    completed = torch.empty(rows.columns, count, len(rows), dtype=torch.float64)
+    completed = completed.permute(1, 2, 0)
+    parts = row_parts(len(rows), effort.rows_at_once)
+
+    def integrate_part(part: tuple[Tensor, Generator]) -> None:
+        mine, its_generator = part
+        values = rows.take(mine).values
+        completed[:, mine] = values
+        components = plan.select(mine).components()
+        known, state = None if modes is None else modes[mine], None
+        if chains is not None:
+            state = chains.one(mine)
+            components = components.select(~chains.moves(model, components, mine))
+        about = (components, effort, its_generator, state, known)
+        for integral in integrate(model, values, *about):
+            c = integral.components
+            drawn = integral.draw(count, its_generator, even=True)
+            completed[:, mine[c.cell_row], c.cell_node] = drawn.T.to(completed)
+        if modes is not None and known is not None:
+            modes[mine] = known
+
+    side_by_side(integrate_part, list(zip(parts, spawn(generator, len(parts)), strict=True)))
+    if chains is not None:
+        chains.complete(model, plan, completed, generator)
+    return completed
 
 
 def _by_node(nodes: int, node: Tensor, *columns: Tensor) -> list[list[Tensor]]:

@@ -39,11 +39,13 @@ from misscnf.fitting.solve.linear import LinearFit
 from misscnf.fitting.solve.loss_starts import LossStart
 from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
 from misscnf.fitting.solve.noise_spline import fit_noise_splines
+from misscnf.fitting.solve.stochastic_em import maximise_on_chains, only_linear_means
 from misscnf.fitting.timings import Timings
 from misscnf.fitting.train.checkpoint import Checkpoint, fingerprint
 from misscnf.fitting.train.ensemble import CompletionLikelihood
 from misscnf.fitting.train.loop import EpochRecord, Trainer, Watcher
 from misscnf.fitting.train.objective import ObservedLikelihood
+from misscnf.inference.chains import Chains
 from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import room_for_modes
 from misscnf.inference.likelihood import observed_log_prob
@@ -124,12 +126,12 @@ class _Task:
         return room_for_modes(self.plan, self.settings.integration.training, torch.empty(0))
 
     @cached_property
-    def chains(self) -> Tensor | None:
-        """Where the rows were last completed, if any hides much together: the next draws go on."""
+    def chains(self) -> Chains | None:
+        """Chains of the rows, if any hides much together: the next completions go on from them."""
         if self.modes is None:
             return None
-        shape = len(self.everything), self.everything.columns
-        return torch.full(shape, math.nan, dtype=torch.float64)
+        rows = self.everything
+        return Chains.of(len(rows), rows.columns, self.settings.solving.chains)
 
     @cached_property
     def given(self) -> Given:
@@ -189,7 +191,7 @@ class _Task:
             settings = replace(settings, training=short)
         if training.gradient == "fisher" and self.plan.largest() > training.most_together:
             trained = [b for b, form in enumerate(forms) if form.mean or form.scale or form.noise]
-            return model, self._train_on_completions(model, trained, settings)
+            return model, self._train_on_completions(model, trained, settings, stage)
         model.float().to(self.device)
         objective = ObservedLikelihood(model, self.train, self.validation, settings, self.seed)
         with self.timings.stage("training"):
@@ -198,9 +200,13 @@ class _Task:
         return model.double().cpu(), history
 
     def _train_on_completions(
-        self, model: StructuralModel, blocks: Collection[int], settings: Settings
+        self, model: StructuralModel, blocks: Collection[int], settings: Settings, stage: str
     ) -> History:
-        """Trains the networks of some blocks, in place, in rounds that complete the rows once."""
+        """Trains the networks of some blocks, in place, in rounds that complete the rows once.
+
+        What a round starts from follows from the seed, so that its checkpoint is that of the
+        training alone.
+        """
         history: History = []
         train, held_out = torch.arange(len(self.everything)).split(
             [len(self.train), self.held_out]
@@ -210,13 +216,14 @@ class _Task:
             self.maximise(model.double(), rough=True)
             with self.timings.stage("training"):
                 generator = derive_generator(self.seed, "train", number)
-                about = (self.settings.solving.completions, generator)
+                about = (self.settings.solving.completions_of(self.everything), generator)
                 effort = self.settings.integration.training
                 kept = (self.modes, self.chains)
                 drawn = Completions.draw(model, self.everything, *about, effort, *kept)
                 given = (drawn.to(torch.float32), (train, held_out), weights, settings)
                 objective = CompletionLikelihood([model.float()], *given, self.seed, blocks)
-                trainer = Trainer(objective, settings.training)
+                place = self._checkpoint(stage if not number else f"{stage} {number}")
+                trainer = Trainer(objective, settings.training, place)
                 history = _after(history, trainer.run(self.watch))
                 objective.ensemble.write(objective.ensemble.parameters, [model])
         model.double()
@@ -268,21 +275,35 @@ class _Task:
         """Moves lines and curves to the maximum of the likelihood; returns the rounds it took."""
         about = (self.everything, self.settings, self.seed)
         with self.timings.stage("maximising"):
+            if self.chains is not None and only_linear_means(model):
+                kept = (self.chains, self._maximising, self.modes)
+                return maximise_on_chains(model, *about, *kept, rough=rough)
             given = (*about, self._maximising, self.modes, self.chains)
             return maximise_monte_carlo(model, *given, rough=rough)
 
     def log_prob(self, model: StructuralModel) -> float:
-        """Returns the mean log-density of what all rows show."""
+        """Returns the mean log-density of what all rows show; of some, where they hide much."""
         total, generator = 0.0, derive_generator(self.seed, "settled")
         effort, rows = self.settings.integration.validation, torch.arange(len(self.everything))
-        for mine, batch in zip(rows.split(2**16), self.everything.batches(2**16), strict=True):
-            modes = None if self.modes is None else self.modes[mine]
+        if self.chains is not None:
+            some = self.settings.solving.judged_rows
+            by_chance = torch.randperm(len(rows), generator=derive_generator(self.seed, "judges"))
+            rows = by_chance[:some]
+        for mine in rows.split(2**16):
+            values, modes = self.everything.take(mine).values, None
+            if self.modes is not None:
+                modes = self.modes[mine]
             about = (self.plan.select(mine), generator, effort, modes)
-            total += float(observed_log_prob(model, batch.values, *about).log_prob.sum())
-        return total / len(self.everything)
+            total += float(observed_log_prob(model, values, *about).log_prob.sum())
+        return total / len(rows)
 
     def _fit_noise_splines(self, model: StructuralModel) -> None:
         """Gives the splines of a model the noise that the training rows leave it."""
+        if self.chains is not None and self.given.rows is self.everything:
+            completions = self.given.complete(model.double(), "bend")
+            learned = (torch.arange(len(self.everything)) < len(self.train)).double()
+            fit_noise_splines(model, completions, learned / learned.mean())
+            return
         selection, efforts = self.settings.selection, self.settings.integration
         rows = some_rows(self.train, selection, self.seed)
         generator = derive_generator(self.seed, "bend")

@@ -21,7 +21,9 @@ from typing import Any, Literal
 
 from misscnf import options
 from misscnf.data.kinds import KindRules
+from misscnf.data.rows import RowSource
 from misscnf.errors import InputError
+from misscnf.inference.chains import ChainRules
 from misscnf.inference.integrals import ALGORITHM_1, Efforts
 from misscnf.mechanisms import Shape
 
@@ -75,10 +77,33 @@ class Solving:
     loss_completions: int = 8
     """Completions of a row far from the maximum, in place of `completions`, where a loss depends
     on the value it hides: every hole is integrated over then, and early rounds need few."""
+    chains: ChainRules = field(default_factory=ChainRules)
+    """Chains of completions, where rows hide much together."""
+    judged_rows: int = 500
+    """Rows whose log-density `history_` averages, where rows hide much together: each costs an
+    integral, and nothing in the fit needs it."""
+    burn_in: int = 6
+    """First rounds of EM on chains that only move the chains, which come from the linear model."""
+    settling_rounds: int = 8
+    """Rounds in which estimates come to rest. They start at curves that follow the rows which show
+    a family whole, one or two standard errors away, and a round leaves a third to two thirds."""
+    averaged_rounds: int = 16
+    """Further rounds, over which estimates are averaged: with four chains, the noise that is left
+    adds about a tenth to the sampling variance."""
+    overrelaxation: float = 1.5
+    """A round goes so many times as far as EM; below 2, to the same limit."""
     newton_steps: int = 10
     """Steps of the simplified Newton iteration."""
     newton_tolerance: float = 0.01
     """Nats in the whole table: a Newton step that gains less is the last."""
+
+    def most_completions(self, rows: RowSource) -> int:
+        """Returns how many completions of a table `most_cells` allows, two at least."""
+        return max(2, self.most_cells // max(1, len(rows) * rows.columns))
+
+    def completions_of(self, rows: RowSource) -> int:
+        """Returns how many completions of a table a round has."""
+        return min(self.completions, self.most_completions(rows))
 
 
 @dataclass(frozen=True)

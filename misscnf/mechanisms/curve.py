@@ -96,11 +96,8 @@ class Curve(nn.Module):
 def radial_basis(x: Tensor, inside: Tensor, centres: Tensor) -> Tensor:
     """Returns exp(−½ |x − z|²) for centres z (M, f), linear beyond `inside`, (..., M)."""
     beyond = x - inside
-    if x.dtype == torch.float64:  # few passes over (..., M), which is what a curve costs
-        along = inside @ centres.T
-        squares = inside.square().sum(-1, keepdim=True) + centres.square().sum(-1) - 2.0 * along
-        slope = (1.0 - (beyond * inside).sum(-1, keepdim=True)) + beyond @ centres.T
-        return torch.exp(-0.5 * squares.clamp(min=0.0)) * slope
+    if x.dtype == torch.float64:
+        return _radial_basis_by_products(inside, beyond, centres)
     # Differences before squares, which in single precision would drown a far value's nearness;
     # feature by feature, since sums along a short last axis are slow.
     squares, slope = torch.zeros_like(x[..., :1]), torch.ones_like(x[..., :1])
@@ -111,10 +108,27 @@ def radial_basis(x: Tensor, inside: Tensor, centres: Tensor) -> Tensor:
     return torch.exp(-0.5 * squares) * slope
 
 
+def _radial_basis_by_products(inside: Tensor, beyond: Tensor, centres: Tensor) -> Tensor:
+    """Returns the same by few passes over (..., M), which is what a curve costs.
+
+    Without gradients every pass is in place; the bits are the same.
+    """
+    squares = inside.square().sum(-1, keepdim=True) + centres.square().sum(-1)
+    at_edge = 1.0 - (beyond * inside).sum(-1, keepdim=True)
+    if torch.is_grad_enabled():
+        squares = squares - 2.0 * (inside @ centres.T)
+        return torch.exp(-0.5 * squares.clamp(min=0.0)) * (at_edge + beyond @ centres.T)
+    squares.sub_(inside @ centres.T, alpha=2.0)
+    found = squares.clamp_(min=0.0).mul_(-0.5).exp_()
+    if beyond.any():
+        found.mul_((beyond @ centres.T).add_(at_edge))
+    return found
+
+
 def extended_products(x: Tensor, inside: Tensor) -> Tensor:
     """Returns x_i x_j for i ≤ j at `inside`, gone on straight to x, (..., f (f + 1) / 2)."""
     i, j = torch.triu_indices(x.shape[-1], x.shape[-1], device=x.device)
-    a, b, c, d = inside[..., i], inside[..., j], x[..., i], x[..., j]
+    a, b, c, d = (of.index_select(-1, at) for of in (inside, x) for at in (i, j))
     return a * d + b * c - a * b
 
 

@@ -13,6 +13,7 @@ from misscnf.fitting.completions import Completions
 from misscnf.fitting.settings import Selection, Settings
 from misscnf.fitting.timings import Timings
 from misscnf.fitting.train.ensemble import EpochWatcher
+from misscnf.inference.chains import Chains
 from misscnf.model import StructuralModel, Structure
 
 __all__ = ["Given", "some_rows"]
@@ -32,8 +33,8 @@ class Given:
     """where the time goes; written to"""
     modes: Tensor | None = None
     """(N, S, d) where the modes of what the rows hide are remembered"""
-    chains: Tensor | None = None
-    """(N, d) where the rows were last completed"""
+    chains: Chains | None = None
+    """of the rows, where they hide much together"""
 
     @property
     def selection(self) -> Selection:
@@ -63,7 +64,9 @@ class Given:
     def fewer(self, most: int) -> Given:
         """Returns the same with at most so many rows, by chance."""
         rows = some_rows(self.rows, replace(self.selection, most_rows=most), self.seed)
-        return replace(self, rows=rows)
+        if rows is self.rows:
+            return self
+        return replace(self, rows=rows, modes=None, chains=None)
 
     def complete(self, model: StructuralModel, purpose: str) -> Completions:
         """Returns completions of the rows by a model."""

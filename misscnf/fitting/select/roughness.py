@@ -17,6 +17,7 @@ that say something of it, for each of its directions, and the level is low (benc
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import compress
 from typing import NamedTuple
 
 import torch
@@ -61,14 +62,21 @@ def rough_blocks(model: StructuralModel, given: Given) -> Mapping[int, Rough]:
     tests = ScoreTests(model, given.complete(model, "rough"), blocks, straight)
     found = {}
     for block in blocks:
-        domains, groups, parents, first = structure.parents_of(block), [], [], 0
-        for parent, domain in enumerate(domains):
+        bands, parents, first = list[_Band](), list[int](), 0
+        for parent, domain in enumerate(structure.parents_of(block)):
             for band in settings.rough_bands if domain.states is None else ():
-                left = tests.left(block, _Waves(first, band, settings.farthest))
-                if left.shape[1] * settings.rows_a_wave <= int(left.any(1).sum()):
-                    groups.append(left)
-                    parents.append(parent)
+                bands.append((first, band))
+                parents.append(parent)
             first += domain.features
+        # All bands at once: what is regressed out of them is the same.
+        left = tests.left(block, _Waves(bands, settings.farthest))
+        lengths = [len(frequencies) for _, frequencies in bands]
+        each = left.shape[1] // sum(lengths)
+        groups = list(left.split([each * length for length in lengths], 1))
+        heard = [
+            group.shape[1] * settings.rows_a_wave <= int(group.any(1).sum()) for group in groups
+        ]
+        groups, parents = (list(compress(of, heard)) for of in (groups, parents))
         if groups:
             said = [p_value(group) for group in groups]
             lowest = min(range(len(said)), key=said.__getitem__)
@@ -76,16 +84,25 @@ def rough_blocks(model: StructuralModel, given: Given) -> Mapping[int, Rough]:
     return found
 
 
-class _Waves:
-    """The scores of fast waves of one feature."""
+_Band = tuple[int, tuple[float, ...]]
+"""A feature, and frequencies."""
 
-    def __init__(self, feature: int, band: tuple[float, ...], farthest: float) -> None:
-        self.feature, self.band, self.farthest = feature, torch.tensor(band), farthest
+
+class _Waves:
+    """The scores of fast waves, band by band."""
+
+    def __init__(self, bands: list[_Band], farthest: float) -> None:
+        self.bands, self.farthest = bands, farthest
 
     def __call__(self, mechanism: Mechanism, cells: Cells) -> Tensor:
         """Returns s sin(ω z) and s cos(ω z), (cells, q)."""
-        z = mechanism.features(cells.parents)[:, self.feature]
-        z = (z - z.mean()) / z.std().clamp(min=1e-9)
-        phase = z.clamp(-self.farthest, self.farthest)[:, None] * self.band.to(z)
-        waves = torch.cat([torch.sin(phase), torch.cos(phase)], 1)
-        return times(mechanism.line_scores(cells.own, cells.parents), waves)
+        features = mechanism.features(cells.parents)
+        scores, found = mechanism.line_scores(cells.own, cells.parents), []
+        for feature, frequencies in self.bands:
+            z = features[:, feature]
+            z = (z - z.mean()) / z.std().clamp(min=1e-9)
+            phase = z.clamp(-self.farthest, self.farthest)[:, None] * torch.tensor(frequencies).to(
+                z
+            )
+            found.append(times(scores, torch.cat([torch.sin(phase), torch.cos(phase)], 1)))
+        return torch.cat(found, 1)

@@ -36,13 +36,14 @@ from misscnf.errors import FitError
 from misscnf.fitting.completions import Completions, Families
 from misscnf.fitting.settings import Settings, Solving
 from misscnf.fitting.solve.quasi_newton import maximise
+from misscnf.inference.chains import Chains
 from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import Effort
 from misscnf.mechanisms import LinearMean, Mechanism, standard_normal_log_prob
 from misscnf.mechanisms.gaussian import SMALLEST_LOG_SCALE
 from misscnf.model import StructuralModel
 
-__all__ = ["maximise_monte_carlo"]
+__all__ = ["RIDGE", "RoundWatcher", "maximise_monte_carlo"]
 
 logger = logging.getLogger("misscnf")
 
@@ -150,7 +151,7 @@ def maximise_monte_carlo(
     seed: int,
     watch: RoundWatcher | None = None,
     modes: Tensor | None = None,
-    chains: Tensor | None = None,
+    chains: Chains | None = None,
     *,
     rough: bool = False,
 ) -> int:
@@ -163,8 +164,7 @@ def maximise_monte_carlo(
         seed: Where randomness starts.
         watch: Called after each round.
         modes: Where those of the rows are remembered, (N, S, d); see `integrate`.
-        chains: Where the rows were last completed, (N, d), nan where not yet; see `integrate`.
-            With them a round draws once, and its bias wears off.
+        chains: Chains of the rows; see `complete`.
         rough: Whether to stop near the maximum, without the last rounds.
 
     Returns:
@@ -173,7 +173,7 @@ def maximise_monte_carlo(
     if not any(_moves(model.block(block)) for block in range(len(model.blocks))):
         return 0
     solving, efforts = settings.solving, settings.integration
-    most_completions = max(2, solving.most_cells // (len(rows) * rows.columns))
+    most_completions = solving.most_completions(rows)
     if not bool(Plan.of(model.graph, rows).hidden.any()):
         most_completions = 1
     last = min(solving.shared_rounds, math.ceil(solving.fine_completions / most_completions))
@@ -221,7 +221,7 @@ def _complete(
     generator: Generator,
     effort: Effort,
     modes: Tensor | None,
-    chains: Tensor | None,
+    chains: Chains | None,
 ) -> Batches:
     """Returns the cells of completed rows; what they were gathered from is not kept."""
     completions = Completions.draw(model, rows, count, generator, effort, modes, chains)
