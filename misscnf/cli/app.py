@@ -27,6 +27,7 @@ from misscnf.cli.impute import impute
 from misscnf.cli.log_prob import log_prob
 from misscnf.cli.report import report
 from misscnf.cli.sample import sample
+from misscnf.cli.sensitivity import sensitivity
 from misscnf.errors import InputError
 
 __all__ = ["app", "VERBS", "add_plug_ins"]
@@ -46,6 +47,10 @@ VERBS: dict[str, tuple[Callable[..., None], str]] = {
     "check": (check, "check data.csv --graph graph.dot --effect t:y"),
     "fit": (fit, "fit data.csv --graph graph.dot --out model"),
     "effect": (effect, "effect model --on y --do t=1 --versus t=0"),
+    "sensitivity": (
+        sensitivity,
+        "sensitivity model --on y --do t=1 --versus t=0 --shift 0:5:0.5 --arm do --data data.csv",
+    ),
     "sample": (sample, "sample model --rows 1000 --do t=1 --out samples.csv"),
     "counterfactual": (
         counterfactual,

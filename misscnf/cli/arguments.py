@@ -28,7 +28,7 @@ from misscnf.queries.groups import Group
 from misscnf.queries.interventions import read_policies
 
 __all__ = ["Arm", "read_arm", "read_values", "read_pair", "read_event", "check_share"]
-__all__ += ["check_where", "read_statistic"]
+__all__ += ["check_where", "read_numbers", "read_statistic"]
 
 Assigned = Label | Expression
 """A value, or a rule."""
@@ -127,6 +127,17 @@ def _grid(ends: Sequence[str], what: str) -> list[float]:
         raise InputError(f"{what}: a grid has 1000 points at most; take larger steps.")
     count = math.floor(steps + 1e-9) + 1
     return [float(f"{low + i * step:.12g}") for i in range(count)]  # 0.3, not 0.30000000000000004
+
+
+def read_numbers(text: str, option: str) -> list[float]:
+    """Reads numbers such as "0,1,2", or the grid "0:2:0.5"."""
+    if text.count(":") == 2:
+        return _grid(text.split(":"), f"{option} {text}")
+    found = [_number(word) for word in text.split(",")]
+    numbers = [number for number in found if number is not None]
+    if len(numbers) < len(found):
+        raise InputError(f"{option} {text}: expected numbers, such as 0,1,2 or 0:2:0.5.")
+    return numbers
 
 
 def read_pair(word: str | None, option: str = "--effect") -> tuple[str, str] | None:

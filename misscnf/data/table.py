@@ -309,6 +309,23 @@ class IncompleteTable:
             cells=tuple(self.cells[j] for j in places),
         )
 
+    def with_indicator(self, node: str) -> "IncompleteTable":
+        """Returns the same rows with one more column, an indicator of loss, made from them."""
+        lost = ~self.observed[:, self.nodes.index(column_of(node) or "")]
+        cells = pd.Series(lost.numpy(), index=self.index)
+        (column,), (note,) = choose_columns([cells], [node], None, [], None)
+        notes = (*self.schema.notes, note) if self.schema.notes else ()
+        every = torch.ones(len(self), 1, dtype=torch.bool)
+        return replace(
+            self,
+            values=torch.cat([self.values, lost.double()[:, None]], 1),
+            observed=torch.cat([self.observed, every], 1),
+            impossible=torch.cat([self.impossible, ~every], 1),
+            schema=Schema((*self.schema.columns, column), notes),
+            raw=np.column_stack([self.raw, lost.numpy()]),
+            cells=(*self.cells, cells),
+        )
+
     def __len__(self) -> int:
         return len(self.values)
 

@@ -15,6 +15,7 @@ from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.count import Count, InverseCount
 from misscnf.mechanisms.encoding import Encoding, Parents, read_parents, write_parents
 from misscnf.mechanisms.gaussian import Gaussian, LinearMean
+from misscnf.mechanisms.held import HeldSlope
 from misscnf.mechanisms.latent import Latent
 from misscnf.mechanisms.rescaled import Rescaled
 from misscnf.mechanisms.semicontinuous import Semicontinuous
@@ -23,7 +24,7 @@ from misscnf.mechanisms.student import Student
 from misscnf.mechanisms.threshold import Ordinal, Threshold
 
 __all__ = ["Mechanism", "Gaussian", "Spline", "Affine", "Ordinal", "Categorical", "Count"]
-__all__ += ["Semicontinuous", "Student", "Mixture", "Latent"]
+__all__ += ["Semicontinuous", "Student", "Mixture", "Latent", "HeldSlope"]
 __all__ += ["Threshold", "GumbelMax", "InverseCount", "Rescaled", "Shape", "Conditioner"]
 __all__ += ["Encoding", "Parents", "read_parents", "write_parents", "Growth", "LinearForm"]
 __all__ += ["LinearMean", "NoiseSpline", "standard_normal_log_prob"]

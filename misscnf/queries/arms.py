@@ -22,7 +22,7 @@ from misscnf.data.table import Schema
 from misscnf.graph import CausalGraph
 from misscnf.model import Policy, StructuralModel
 from misscnf.model.policies import needed_for
-from misscnf.queries.effects import Effect, contrast
+from misscnf.queries.effects import Effect, contrast, event_code
 from misscnf.queries.groups import Group, Part, Where, may_differ
 from misscnf.queries.interventions import Do, read_policies
 from misscnf.queries.statistics import Statistic
@@ -62,20 +62,22 @@ class Question:
         self.moved = graph.descendants(graph.index(name) for arm in arms for name in arm)
         """The nodes that some arm leads to."""
 
+    def lost_words(self, arm: str | None) -> str:
+        """Says what of the outcome is lost, in one arm or in all."""
+        column = self.schema.columns[self.node]
+        what = {"count": "the rate of lost values"}.get(column.domain.kind, "lost values")
+        if isinstance(column, Levels):
+            level = column.levels[event_code(column, self.event)]
+            return f"the odds of {column.name} = {level} if lost" + (f", {arm}" if arm else "")
+        return f"{what} of {column.name}" + (f" under {arm}" if arm else "")
+
     @torch.no_grad()
     def arms(self, model: StructuralModel, units: Units) -> tuple[list[np.ndarray], Units]:
         """Returns the outcome of the units of the group in each arm, and these.
 
         It is (n,) each, or (n, levels) where a unit has the probability of each level.
         """
-        policies = self._policies(units)
-        if self.group.words is not None:
-            assigned = self._swept(model, units, policies[0], self.group.taken)
-            keep = self.group.members(units.natural, assigned)
-            units = units.select(keep)
-            policies = [
-                {node: policy.of_rows(keep) for node, policy in arm.items()} for arm in policies
-            ]
+        policies, units = self._in_group(model, units)
         found = []
         for arm in policies:
             values = self._swept(model, units, arm, [self.node])
@@ -92,6 +94,18 @@ class Question:
             arms = [read_policies(_fitted(arm, units), *about) for arm in self.interventions]
             kept = self._read = (size, arms)
         return kept[1]
+
+    def _in_group(
+        self, model: StructuralModel, units: Units
+    ) -> tuple[list[dict[int, Policy]], Units]:
+        """Returns the policies of each arm for the units of the group, and these."""
+        policies = self._policies(units)
+        if self.group.words is None:
+            return policies, units
+        assigned = self._swept(model, units, policies[0], self.group.taken)
+        keep = self.group.members(units.natural, assigned)
+        own = [{node: policy.of_rows(keep) for node, policy in arm.items()} for arm in policies]
+        return own, units.select(keep)
 
     def _is_averaged(self, units: Units) -> bool:
         """Says whether risks are asked for, of units whose noise of the outcome can be any."""

@@ -17,7 +17,7 @@ import logging
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -57,9 +57,12 @@ from misscnf.queries.statistics import read_statistic
 from misscnf.queries.support import rough_sentence
 from misscnf.queries.units import RowPopulation, Units
 
-__all__ = ["EffectMixin", "Asked", "Cache", "check_count"]
+__all__ = ["EffectMixin", "Asked", "Cache", "Asking", "check_count"]
+__all__ += ["told_by_replicates"]
 
 logger = logging.getLogger("misscnf")
+
+Asking = TypeVar("Asking", bound=Question)
 
 KEPT_OF_REPLICATES = 2**25
 """Numbers of units that all replicates keep together, 256 MB: sweeping them again takes seconds at
@@ -205,7 +208,7 @@ class EffectMixin:
             []
             if source is None
             else [
-                _replicated(source, [answers[i] for answers in replicated])
+                told_by_replicates(source, [answers[i] for answers in replicated])
                 for i in range(len(asks))
             ]
         )
@@ -280,7 +283,7 @@ class EffectMixin:
             return table
         if source.doubt is not None:
             logger.warning("no interval can be given: %s", source.doubt)
-        told_by = _replicated(source, answers)
+        told_by = told_by_replicates(source, answers)
         if ask.of_risks:
             ends = pointwise_risks(table, told_by, ("mean", "estimate"), interval)
         else:
@@ -541,11 +544,12 @@ class EffectMixin:
         event: object,
         seed: int,
         statistic: str | float = "mean",
-    ) -> Question:
+        kind: type[Asking] = Question,  # type: ignore[assignment]
+    ) -> Asking:
         graph = self._graph()  # refuses a model that is not fitted
         fewest = self.settings_.replicates.fewest_in_group
         asked = (event, seed, fewest, read_statistic(statistic))
-        return Question(graph, self.schema_, outcome, arms, where, taken, *asked)
+        return kind(graph, self.schema_, outcome, arms, where, taken, *asked)
 
     def _named(self, df: Table) -> Table:
         """Returns rows with the names of their columns; the class that mixes it in knows them."""
@@ -567,7 +571,7 @@ class EffectMixin:
         return torch.randn(shape, generator=generator, dtype=torch.float64)
 
 
-def _replicated(source: Replicates, answers: list[Answer]) -> Replicated[Answer]:
+def told_by_replicates(source: Replicates, answers: list[Answer]) -> Replicated[Answer]:
     """Tells the answers of replicates from those of the line's and of rivals."""
     count = len(source), len(source.line or ())
     lines, forms = answers[count[0] : sum(count)], answers[sum(count) :]

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from misscnf.queries.by import GroupEffects
 
 __all__ = ["Effect", "Interval", "Replicated", "contrast", "pointwise", "pointwise_risks"]
-__all__ += ["with_intervals", "written"]
+__all__ += ["event_code", "with_intervals", "written"]
 
 Answer = TypeVar("Answer")
 Arms = tuple[np.ndarray, np.ndarray]
@@ -255,7 +255,7 @@ def contrast(
         )
     common["probabilities"] = _probabilities(column.levels, arms, units)
     if event is not None or column.kind == "binary":
-        code = len(column.levels) - 1 if event is None else _code(column, event)
+        code = event_code(column, event)
         indicated = _indicated(arms, code)
         risks = _risks(indicated, units)
         if alone:
@@ -399,7 +399,10 @@ def _entry(name: str, line: int, table: pd.DataFrame) -> float:
     return float(table[name].iloc[line])
 
 
-def _code(column: Levels, event: object) -> int:
+def event_code(column: Levels, event: object) -> int:
+    """Returns the code of the level whose risk is asked for, the highest where none is named."""
+    if event is None:
+        return len(column.levels) - 1
     code = column.parse(pd.Series([event], dtype=object))[0]
     if np.isnan(code):
         raise InputError(f"the event of {column.name!r} is {event!r}; expected {column.expected}.")

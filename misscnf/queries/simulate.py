@@ -37,11 +37,12 @@ from misscnf.inference.posterior import draw_completions
 from misscnf.mechanisms import Rescaled
 from misscnf.model import Policy, StructuralModel
 from misscnf.model.intervened import worlds
-from misscnf.queries.asking import EffectMixin, check_count
+from misscnf.queries.asking import check_count
 from misscnf.queries.coefficients import coefficients
 from misscnf.queries.density import counted_nodes, row_densities
 from misscnf.queries.interventions import Do, read_policies, written
 from misscnf.queries.losses import loss_slopes
+from misscnf.queries.sensitivity import SensitivityMixin
 from misscnf.queries.support import FittedReport, measure_support, region_shares
 
 __all__ = ["QueryMixin"]
@@ -49,7 +50,7 @@ __all__ = ["QueryMixin"]
 logger = logging.getLogger("misscnf")
 
 
-class QueryMixin(EffectMixin):
+class QueryMixin(SensitivityMixin):
     """The questions. The class that mixes it in provides the attributes."""
 
     forms_: Mapping[str, Form]

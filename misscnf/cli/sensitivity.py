@@ -1,0 +1,159 @@
+"""`misscnf sensitivity`: an effect along what cannot be known of a loss, and where it tips."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from misscnf.cli.endings import in_a_sentence, say
+from misscnf.cli.options import Dates, Decimal, Json, Na, Quiet, Seed, Separator, option
+from misscnf.errors import InputError
+
+if TYPE_CHECKING:
+    from misscnf.queries.sensitivity import ByArm
+    from misscnf.queries.tipping import Sensitivity
+
+__all__ = ["sensitivity"]
+
+
+@in_a_sentence
+def sensitivity(
+    model: Annotated[str, typer.Argument(metavar="MODEL", hidden=True)],
+    *,
+    on: Annotated[str, option("--on", "The outcome.", "NAME")],
+    do: Annotated[list[str], option("--do", "First arm, such as t=1.", "NAME=VALUE")],
+    versus: Annotated[
+        list[str] | None,
+        option("--versus", "Second arm; without it, no intervention.", "NAME=VALUE"),
+    ] = None,
+    loss: Annotated[
+        str | None, option("--loss", "The column that is lost; --on by default.", "NAME")
+    ] = None,
+    strength: Annotated[
+        str | None,
+        option("--strength", "Log-odds of a loss by its own value: -2:2:0.4 or -1,0,1.", "GRID"),
+    ] = None,
+    shift: Annotated[
+        str | None, option("--shift", "Added to lost values: 0:5:0.5 or 0,1,2.", "GRID")
+    ] = None,
+    ratio: Annotated[
+        str | None,
+        option("--ratio", "Times lost values, rates of counts, odds of events.", "GRID"),
+    ] = None,
+    arm: Annotated[
+        str | None,
+        option("--arm", "Of a shift or ratio: do, versus, or grid for both apart.", "ARM"),
+    ] = None,
+    data: Annotated[
+        str | None, option("--data", "The table of the fit, which is needed.", "FILE")
+    ] = None,
+    interval: Annotated[
+        float, option("--interval", "Intervals of this level; 0 leaves them out.", "LEVEL")
+    ] = 0.95,
+    event: Annotated[
+        str | None, option("--event", "The level whose risk is compared.", "LEVEL")
+    ] = None,
+    out: Annotated[
+        str | None, option("--out", "Where the table goes, such as curve.csv.", "FILE")
+    ] = None,
+    plot: Annotated[
+        str | None, option("--plot", "Where the picture goes: .png, .svg or .pdf.", "FILE")
+    ] = None,
+    seed: Seed = 0,
+    na: Na = None,
+    sep: Separator = None,
+    decimal: Decimal = None,
+    dates: Dates = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say how an effect changes if values were lost because of themselves, and where it tips.
+
+    MODEL is a folder that `misscnf fit` made. docs/sensitivity.md says what each way assumes.
+    """
+    from misscnf.cli import arguments, inputs, outputs
+
+    if out is not None:
+        outputs.check_table_target(out, json=False)
+    if plot is not None:
+        _check_picture(plot)
+        outputs.check_target(plot, "--plot")
+    arguments.check_share(interval or None, "--interval")
+    named = {"--strength": strength, "--shift": shift, "--ratio": ratio}
+    given = {name: text for name, text in named.items() if text is not None}
+    if len(given) != 1:
+        raise InputError(f"give one of --strength, --shift and --ratio; got {len(given)}.")
+    ((name, text),) = given.items()
+    grid = _by_arm(arguments.read_numbers(text, name), name, arm)
+    if data is None:
+        raise InputError("--data is needed: the table that the model was fitted to.")
+    how = inputs.reading(na, sep, decimal, dates)
+    fitted = inputs.open_model(model, quiet=quiet)
+    inputs.check_nodes([on], fitted.graph_, "--on")
+    inputs.check_nodes([loss] if loss else [], fitted.graph_, "--loss")
+    first = arguments.read_arm(do, "--do", fitted)
+    second = arguments.read_arm(versus, "--versus", fitted)
+    table = inputs.read_model_rows(data, fitted, how)
+    with inputs.naming("--loss" if loss else name):
+        found = fitted.sensitivity(
+            on,
+            first,
+            second or None,
+            loss=loss,
+            event=arguments.read_event(event, on, fitted),
+            interval=interval or None,
+            data=table,
+            seed=seed,
+            **{name.removeprefix("--"): grid},  # type: ignore[arg-type]
+        )
+    if out is not None:
+        outputs.write_tables({out: found.to_frame()})
+    if plot is not None:
+        outputs.write_files({plot: _drawn(found, Path(plot).suffix.lower())})
+        say(f"wrote {plot}")
+    if json:
+        outputs.print_json(_plain(found))
+    else:
+        typer.echo(str(found))
+
+
+def _by_arm(numbers: list[float], name: str, arm: str | None) -> ByArm:
+    """Returns the numbers for both arms, for one, or a grid of two."""
+    if arm is None:
+        return numbers
+    if name == "--strength":
+        raise InputError("--arm is for --shift and --ratio; a strength holds in both arms.")
+    if arm not in ("do", "versus", "grid"):
+        raise InputError(f"--arm {arm}: expected do, versus or grid.")
+    return dict.fromkeys(("do", "versus") if arm == "grid" else (arm,), numbers)
+
+
+def _check_picture(plot: str) -> None:
+    if Path(plot).suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise InputError(f"--plot {plot!r}: a picture is a .png, .svg or .pdf file.")
+
+
+def _drawn(found: Sensitivity, suffix: str) -> bytes:
+    """Returns the picture as a file holds it."""
+    buffer = io.BytesIO()
+    figure = found.plot().get_figure(root=True)
+    assert figure is not None
+    figure.savefig(buffer, format=suffix[1:], dpi=150)
+    return buffer.getvalue()
+
+
+def _plain(found: Sensitivity) -> dict[str, object]:
+    """Returns an answer for JSON."""
+    return {
+        "outcome": found.effects[0].outcome,
+        "loss": found.loss,
+        "along": found.what,
+        "level": found.level,
+        "points": found.to_frame().to_dict(orient="records"),
+        "tipping_points": list(found.tipping_points),
+        "told": found.told,
+        "notes": list(found.notes),
+    }

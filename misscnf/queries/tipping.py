@@ -1,0 +1,221 @@
+r"""Answers along what cannot be known, and where they tip.
+
+    tipping point = where the interval of the effect meets zero,
+
+interpolated between neighbours of the grid, on either side of the reference: strength 0 (lost at
+random given the rest), shift 0, ratio 1. A reader judges whether the point is plausible: no row
+can.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from misscnf.display.notebook import card
+from misscnf.display.style import STYLE
+from misscnf.queries.effects import Effect, written
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Sensitivity"]
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """An effect under assumptions about values that were lost. Made by `model.sensitivity`."""
+
+    loss: str
+    """The column whose loss is asked about."""
+    what: str
+    """What varies: "strength", "shift" or "ratio"."""
+    names: tuple[str, ...]
+    """The columns of `to_frame` that say where: one, or one for each arm."""
+    points: tuple[tuple[float, ...], ...]
+    """Where, in the order of these."""
+    effects: tuple[Effect, ...]
+    """The answer at each."""
+    lost: str = "lost values"
+    """What a shift or a ratio moves, in words."""
+    notes: tuple[str, ...] = ()
+    """What to know before believing it."""
+
+    @property
+    def reference(self) -> float:
+        """The value that changes nothing."""
+        return 1.0 if self.what == "ratio" else 0.0
+
+    @property
+    def level(self) -> float | None:
+        """Of the intervals; None where none were asked for."""
+        return self.effects[0].level
+
+    def to_frame(self) -> pd.DataFrame:
+        """Returns a row a point: where it is, estimate, lower, upper, mean, mean_versus."""
+        nothing = (math.nan, math.nan)
+        ends = [effect.interval or nothing for effect in self.effects]
+        frame = pd.DataFrame(list(self.points), columns=list(self.names))
+        frame["estimate"] = [effect.estimate for effect in self.effects]
+        frame["lower"], frame["upper"] = np.transpose(ends)
+        frame["mean"] = [effect.mean for effect in self.effects]
+        frame["mean_versus"] = [effect.mean_versus for effect in self.effects]
+        frame.attrs["measure"] = self.effects[0].measure
+        return frame
+
+    @property
+    def tipping_points(self) -> tuple[float, ...]:
+        """Where the interval (or, without one, the estimate) meets zero, nearest first.
+
+        At most one on either side of the reference; none for a grid of two arms.
+        """
+        if len(self.names) > 1:
+            return ()
+        frame = self.to_frame()
+        where, margin = frame[self.names[0]].to_numpy(dtype=float), self._margins(frame)
+        start = int(np.abs(where - self.reference).argmin())
+        if not margin[start] > 0:
+            return ()
+        found = []
+        for step in (1, -1):
+            here = start
+            while 0 <= here + step < len(where) and margin[here] > 0:
+                here += step
+                if margin[here] <= 0:
+                    share = margin[here - step] / (margin[here - step] - margin[here])
+                    found.append(where[here - step] + share * (where[here] - where[here - step]))
+        return tuple(float(at) for at in sorted(found, key=lambda at: abs(at - self.reference)))
+
+    @property
+    def tipping_point(self) -> float | None:
+        """The nearest of them; None where there is none."""
+        return next(iter(self.tipping_points), None)
+
+    def _margins(self, frame: pd.DataFrame) -> np.ndarray:
+        """Returns how far zero is outside the interval, on the side where it is at the start."""
+        where = frame[list(self.names)].to_numpy(dtype=float)
+        start = int(np.abs(where - self.reference).sum(1).argmin())
+        sign = 1.0 if frame["estimate"].iloc[start] > 0 else -1.0
+        nearer = "estimate" if self.level is None else ("lower" if sign > 0 else "upper")
+        return sign * frame[nearer].to_numpy(dtype=float)
+
+    @property
+    def told(self) -> str:
+        """Where the answer tips, in words."""
+        frame = self.to_frame()
+        ends = "estimate" if self.level is None else f"{100 * self.level:g} % interval"
+        margin = self._margins(frame)
+        if np.isnan(margin).any():
+            return f"Where the {ends} meets zero cannot be told: some points have none."
+        if len(self.names) > 1:
+            share = float((margin > 0).mean())
+            return f"The {ends} leaves zero out at {100 * share:.0f} % of the points of the grid."
+        if self.tipping_points:
+            return " ".join(self._tips(at, ends) for at in self.tipping_points)
+        where = frame[self.names[0]]
+        span = f"from {where.min():.3g} to {where.max():.3g}"
+        if not margin[int((where - self.reference).abs().argmin())] > 0:
+            return f"The {ends} holds zero already where nothing is changed: nothing tips."
+        return f"The {ends} leaves zero out at every {self.what} {span}."
+
+    def _tips(self, at: float, ends: str) -> str:
+        told = f"The {ends} meets zero at a {self.what} of {at:.3g}"
+        if self.what == "strength":
+            times = f"{math.exp(abs(at)):.2g} times"
+            way = "higher" if at > 0 else "lower"
+            return (
+                f"{told}: with {self.loss} one standard deviation {way}, the odds that it is lost "
+                f"would have to be {times} as high."
+            )
+        if self.what == "ratio":
+            return f"{told}: {self.lost} would have to be {at:.3g} times what the model says."
+        way = "higher" if at > 0 else "lower"
+        return f"{told}: {self.lost} would have to be {way} by {abs(at):.3g} than the model says."
+
+    @property
+    def title(self) -> str:
+        """Which question this is, in words."""
+        asked = {
+            "strength": f"if the loss of {self.loss} follows its own value",
+            "shift": f"if {self.lost} are shifted",
+            "ratio": f"if {self.lost} are multiplied",
+        }[self.what]
+        return f"{self.effects[0].title}, {asked}"
+
+    def __str__(self) -> str:
+        table = self.to_frame().dropna(axis=1, how="all")
+        lines = table.to_string(index=False, float_format=lambda number: f"{number:.4g}")
+        return "\n".join([self.title, lines, self.told, *(f"  But {n}" for n in self.notes)])
+
+    def _repr_html_(self) -> str:
+        return card(self.title, {}, {"": self.to_frame()}, (self.told, *self.notes))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draws the curve with its band and where it tips, or a heat map of two arms.
+
+        Arguments:
+            ax: Axes to draw into; None makes a figure.
+        """
+        if ax is None:
+            from matplotlib.figure import Figure
+
+            ax = Figure(figsize=(6.0, 3.6), layout="constrained").subplots()
+        if len(self.names) > 1:
+            self._draw_map(ax)
+        else:
+            self._draw_curve(ax)
+        return ax
+
+    @property
+    def unit(self) -> str:
+        """What the grid is in, as an axis says it."""
+        return {
+            "strength": f"log-odds that {self.loss} is lost, a standard deviation of it",
+            "shift": f"added to {self.lost}",
+            "ratio": f"times {self.lost}",
+        }[self.what]
+
+    def _draw_curve(self, ax: Axes) -> None:
+        frame = self.to_frame()
+        where = frame[self.names[0]]
+        ax.axhline(0.0, color=STYLE.soft, linewidth=0.9, linestyle=(0, (4, 3)))
+        if self.level is not None:
+            ax.fill_between(where, frame["lower"], frame["upper"], color=STYLE.pale_blue)
+        ax.plot(where, frame["estimate"], color=STYLE.blue, marker="o", markersize=3)
+        for at in self.tipping_points:
+            ax.axvline(at, color=STYLE.orange, linewidth=1.0)
+            ax.annotate(
+                f"tips at {at:.3g}",
+                (at, 0.98),
+                xycoords=("data", "axes fraction"),
+                xytext=(3, 0),
+                textcoords="offset points",
+                color=STYLE.orange,
+                va="top",
+            )
+        ax.set_xlabel(self.unit)
+        ax.set_ylabel(f"{self.effects[0].measure} of {self.effects[0].outcome}")
+
+    def _draw_map(self, ax: Axes) -> None:
+        across, up = (np.array(sorted(set(one))) for one in zip(*self.points, strict=True))
+        frame = self.to_frame()
+        table = frame.pivot(index=self.names[1], columns=self.names[0], values="estimate")
+        margin = frame.assign(margin=self._margins(frame))
+        beyond = margin.pivot(index=self.names[1], columns=self.names[0], values="margin")
+        most = float(np.abs(table.to_numpy()).max())
+        colours: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -most, "vmax": most}
+        drawn = ax.pcolormesh(across, up, table.to_numpy(), shading="nearest", **colours)
+        inside = beyond.to_numpy()
+        if min(inside.shape) > 1 and inside.min() < 0.0 < inside.max():
+            ax.contour(across, up, inside, levels=[0.0], colors=STYLE.ink, linewidths=1.2)
+        if ax.figure is not None:
+            bar = ax.figure.colorbar(drawn, ax=ax)
+            bar.set_label(f"{self.effects[0].measure} of {self.effects[0].outcome}")
+        effect = self.effects[0]
+        versus = written(effect.versus) if effect.versus else "no intervention"
+        ax.set_xlabel(f"{self.unit}, {written(effect.do)}")
+        ax.set_ylabel(f"the same, {versus}")
