@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from misscnf.queries.laws import Draw
     from misscnf.queries.pooling import Pooled, pool
     from misscnf.queries.support import FittedReport
+    from misscnf.queries.tipping import Sensitivity
     from misscnf.report import write_report
 
 __version__ = "0.2.0.dev0"
@@ -46,6 +47,7 @@ __all__ = [
     "PRESETS",
     "Effect",
     "Pooled",
+    "Sensitivity",
     "Report",
     "FittedReport",
     "load_nhefs",
@@ -69,6 +71,7 @@ _HOMES = {
     "Draw": "misscnf.queries.laws:Draw",
     "Effect": "misscnf.queries.effects:Effect",
     "Pooled": "misscnf.queries.pooling:Pooled",
+    "Sensitivity": "misscnf.queries.tipping:Sensitivity",
     "Report": "misscnf.identification:Report",
     "FittedReport": "misscnf.queries.support:FittedReport",
     "load_nhefs": "misscnf.data.nhefs:load_nhefs",

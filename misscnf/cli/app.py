@@ -49,7 +49,7 @@ VERBS: dict[str, tuple[Callable[..., None], str]] = {
     "effect": (effect, "effect model --on y --do t=1 --versus t=0"),
     "sensitivity": (
         sensitivity,
-        "sensitivity model --on y --do t=1 --versus t=0 --shift 0:5:0.5 --arm do --data data.csv",
+        "sensitivity model --on y --do t=1 --versus t=0 --shift 0:5:0.5 --data data.csv",
     ),
     "sample": (sample, "sample model --rows 1000 --do t=1 --out samples.csv"),
     "counterfactual": (

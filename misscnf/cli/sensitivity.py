@@ -70,7 +70,7 @@ def sensitivity(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say how an effect changes if values were lost because of themselves, and where it tips.
+    """Say how an effect changes if the loss is worse than it looks.
 
     MODEL is a folder that `misscnf fit` made. docs/sensitivity.md says what each way assumes.
     """

@@ -17,7 +17,7 @@ import logging
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -57,12 +57,9 @@ from misscnf.queries.statistics import read_statistic
 from misscnf.queries.support import rough_sentence
 from misscnf.queries.units import RowPopulation, Units
 
-__all__ = ["EffectMixin", "Asked", "Cache", "Asking", "check_count"]
-__all__ += ["told_by_replicates"]
+__all__ = ["EffectMixin", "Asked", "Cache", "check_count", "told_by_replicates"]
 
 logger = logging.getLogger("misscnf")
-
-Asking = TypeVar("Asking", bound=Question)
 
 KEPT_OF_REPLICATES = 2**25
 """Numbers of units that all replicates keep together, 256 MB: sweeping them again takes seconds at
@@ -544,8 +541,8 @@ class EffectMixin:
         event: object,
         seed: int,
         statistic: str | float = "mean",
-        kind: type[Asking] = Question,  # type: ignore[assignment]
-    ) -> Asking:
+        kind: type[Question] = Question,
+    ) -> Question:
         graph = self._graph()  # refuses a model that is not fitted
         fewest = self.settings_.replicates.fewest_in_group
         asked = (event, seed, fewest, read_statistic(statistic))

@@ -25,7 +25,7 @@ from misscnf.display.progress import ProgressBar
 from misscnf.errors import InputError
 from misscnf.model import StructuralModel
 from misscnf.queries.arms import Question
-from misscnf.queries.asking import Asking, EffectMixin, check_count, told_by_replicates
+from misscnf.queries.asking import EffectMixin, check_count, told_by_replicates
 from misscnf.queries.effects import Effect, with_intervals, written
 from misscnf.queries.groups import Where
 from misscnf.queries.held_losses import at_strengths, with_indicator
@@ -108,17 +108,16 @@ class SensitivityMixin(EffectMixin):
         )
         question = how.question(self)  # refuses what cannot be asked, before any work
         if what != "strength":
-            how.question(self, ShiftedQuestion).refuse_unshiftable(what)
+            how.shifted(self).refuse_unshiftable(what)
         notes = self._warn_beyond(do, versus) + self._rough_notes(question)
         known = with_indicator(self, column, drivers, self._rows_of_fit(data))
         if what == "strength":
             effects, more = self._at_strengths(known, column, grid, how)
             notes += more
         else:
-            ask = how.question(known, ShiftedQuestion)
-            shifts = [grid.shifts(what, point) for point in grid.points]
+            ask, shifts = how.shifted(known), [grid.shifts(what, point) for point in grid.points]
             effects = _answers(
-                known, ask, how, lambda *about: ask.effects(*about, do, versus, shifts)
+                known, ask, how, lambda model, units: ask.effects(model, units, do, versus, shifts)
             )
         arm = {"do": do, "versus": versus or {}}.get(grid.arm or "")
         lost = question.lost_words(None if arm is None else written(arm) or "no intervention")
@@ -169,18 +168,23 @@ class _How:
     draws: int
     seed: int
 
-    def question(self, fitted: EffectMixin, kind: type[Asking] = Question) -> Asking:  # type: ignore[assignment]
+    def question(self, fitted: EffectMixin, kind: type[Question] = Question) -> Question:
         """Returns the question to a fit."""
         arms = [self.do, self.versus or {}]
         about = (arms, self.where, None, self.event, self.seed, self.statistic, kind)
         return fitted._question(self.outcome, *about)
 
+    def shifted(self, fitted: EffectMixin) -> ShiftedQuestion:
+        """Returns the question to a fit, for many shifts."""
+        found = self.question(fitted, ShiftedQuestion)
+        assert isinstance(found, ShiftedQuestion)
+        return found
+
     def effects(self, fitted: EffectMixin, *, by_replicates: bool = True) -> list[Effect]:
         """Returns the effect, alone in a list, by a fit."""
         ask, how = self.question(fitted), self if by_replicates else replace(self, interval=None)
-        return _answers(
-            fitted, ask, how, lambda *about: [ask.effect(*about, self.do, self.versus)]
-        )
+        arms = self.do, self.versus
+        return _answers(fitted, ask, how, lambda model, units: [ask.effect(model, units, *arms)])
 
 
 def _answers(

@@ -160,14 +160,15 @@ class Sensitivity:
         Arguments:
             ax: Axes to draw into; None makes a figure.
         """
-        if ax is None:
-            from matplotlib.figure import Figure
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
 
-            ax = Figure(figsize=(6.0, 3.6), layout="constrained").subplots()
-        if len(self.names) > 1:
-            self._draw_map(ax)
-        else:
-            self._draw_curve(ax)
+        with mpl.rc_context(STYLE.rc() if ax is None else {}):
+            ax = ax or Figure(figsize=(6.0, 3.6), layout="constrained").subplots()
+            if len(self.names) > 1:
+                self._draw_map(ax)
+            else:
+                self._draw_curve(ax)
         return ax
 
     @property
@@ -211,7 +212,9 @@ class Sensitivity:
         drawn = ax.pcolormesh(across, up, table.to_numpy(), shading="nearest", **colours)
         inside = beyond.to_numpy()
         if min(inside.shape) > 1 and inside.min() < 0.0 < inside.max():
-            ax.contour(across, up, inside, levels=[0.0], colors=STYLE.ink, linewidths=1.2)
+            ax.contour(across, up, inside, levels=[0.0], colors=STYLE.orange, linewidths=1.5)
+            ends = "estimate is" if self.level is None else "interval meets"
+            ax.set_title(f"orange: where the {ends} zero", color=STYLE.orange)
         if ax.figure is not None:
             bar = ax.figure.colorbar(drawn, ax=ax)
             bar.set_label(f"{self.effects[0].measure} of {self.effects[0].outcome}")

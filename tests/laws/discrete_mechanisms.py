@@ -5,12 +5,13 @@ from mechanisms import interacting, randomised
 
 from misscnf.data import domains as kinds
 from misscnf.data.domains import CONTINUOUS
-from misscnf.mechanisms import Categorical, Count, Ordinal
+from misscnf.mechanisms import Categorical, Count, HeldSlope, Ordinal
 
 DISCRETE = {
     "binary": lambda p: Ordinal(p),
     "binary, interactions": lambda p: interacting(Ordinal(p, curve=(3, 2))),
     "binary, network": lambda p: Ordinal(p, 2, (8, 6)),
+    "binary, a slope held": lambda p: HeldSlope(p, 0, 0.7) if p else Ordinal(p),
     "ordinal of 3": lambda p: Ordinal(p, 3),
     "ordinal of 3, network": lambda p: Ordinal(p, 3, (8,)),
     "ordinal of 5": lambda p: Ordinal(p, 5),
