@@ -31,11 +31,11 @@ from misscnf.fitting.solve.fisher import likelihood_noise, row_log_likelihood, r
 from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
 from misscnf.fitting.solve.quasi_newton import maximise
 from misscnf.fitting.solve.sandwich import measure_information
-from misscnf.fitting.threads import one_thread
 from misscnf.fitting.train.ensemble import CompletionLikelihood
 from misscnf.fitting.train.loop import Trainer
 from misscnf.inference.elimination import Plan
 from misscnf.model import StructuralModel
+from misscnf.threads import one_thread
 
 __all__ = ["Refitter"]
 

@@ -115,7 +115,9 @@ def at_strengths(
         near = start
         for i in side:
             near = refitter.maximum(held(near, strengths[i]))
-            yield i, _other(fitted, graph, table, near)
+            other = _other(fitted, graph, table, near)
+            other.rivals_ = {}  # forms that were not taken would be fitted anew at each strength
+            yield i, other
 
 
 def _fit_law(
