@@ -19,8 +19,9 @@ With fewer tables, the shares are held against the same bars.
 
     python benchmarks/coverage.py [--world count small] [--tables 100] [--jobs 2] [--summary]
 
-The store keeps a line of JSON a table: an interrupted run goes on where it stopped. `--redo` runs
-the tables again; `--summary` runs nothing and judges what is there.
+The store keeps a line of JSON a table: an interrupted run goes on where it stopped, and parts of
+it may be run one by one. Lines of one `--version` are judged together, by default those of the
+commit. `--redo` runs the tables again; `--summary` runs nothing and judges what is there.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ import torch
 from misscnf_study.losses import ampute
 from report import finish
 from scipy.special import expit
-from store import Lines
+from store import Lines, commit
 
 from misscnf import MissCNF
 
@@ -241,12 +242,13 @@ def main() -> None:
     parser.add_argument("--world", nargs="+", default=list(WORLDS), choices=list(WORLDS))
     parser.add_argument("--tables", type=int, default=100)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--version", default=commit(), help="of the run; by default the commit")
     parser.add_argument("--redo", action="store_true", help="run what the store has again")
     parser.add_argument("--summary", action="store_true", help="only judge what the store has")
     usual = Path("benchmarks/results/coverage.jsonl")
     parser.add_argument("--store", type=Path, default=usual)
     options = parser.parse_args()
-    lines = Lines(options.store, ("world", "seed"))
+    lines = Lines(options.store, ("world", "seed"), options.version)
     # Seed by seed, so that an interrupted run has as many tables of each world.
     wanted = [(name, seed) for seed in range(options.tables) for name in options.world]
     if not options.summary:

@@ -16,8 +16,9 @@ are spoken against is told beside it, and at most 10 % of plain tables may be.
 
     python benchmarks/odd_tables.py [--only sin12 step] [--seeds 10] [--jobs 2] [--summary]
 
-The store keeps a line of JSON a run: an interrupted one goes on where it stopped. `--redo` runs
-again; `--summary` runs nothing and judges what is there.
+The store keeps a line of JSON a run: an interrupted one goes on where it stopped. Lines of one
+`--version` are judged together, by default those of the commit. `--redo` runs again; `--summary`
+runs nothing and judges what is there.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ import pandas as pd
 import torch
 from odd_worlds import WORLDS, Odd
 from report import finish
-from store import Lines
+from store import Lines, commit
 
 from misscnf import InputError, MissCNF
 from misscnf.queries.effects import Effect
@@ -169,12 +170,13 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=list(WORLDS), choices=list(WORLDS))
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--version", default=commit(), help="of the run; by default the commit")
     parser.add_argument("--redo", action="store_true", help="run what the store has again")
     parser.add_argument("--summary", action="store_true", help="only judge what the store has")
     usual = Path("benchmarks/results/odd_tables.jsonl")
     parser.add_argument("--store", type=Path, default=usual)
     options = parser.parse_args()
-    lines = Lines(options.store, ("table", "seed"))
+    lines = Lines(options.store, ("table", "seed"), options.version)
     wanted = [(name, seed) for seed in range(options.seeds) for name in options.only]
     if not options.summary:
         lines.run(one_run, wanted, options.jobs, redo=options.redo)

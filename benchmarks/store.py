@@ -27,12 +27,17 @@ def commit() -> str:
 
 
 class Lines:
-    """The records of a file by their key; the last line of a key counts."""
+    """The records of a file by their key; the last line of a key counts.
 
-    def __init__(self, path: Path, key: Sequence[str]) -> None:
-        self.path, self.key = path, tuple(key)
+    With a version, only the lines of that version of a run count, so that one file holds several
+    and no judgement mixes them.
+    """
+
+    def __init__(self, path: Path, key: Sequence[str], version: str | None = None) -> None:
+        self.path, self.key, self.version = path, tuple(key), version
         kept = path.read_text().splitlines() if path.exists() else []
-        self.records = {self._key(record): record for record in map(json.loads, kept)}
+        mine = [r for r in map(json.loads, kept) if version in (None, r.get("version"))]
+        self.records = {self._key(record): record for record in mine}
 
     def _key(self, record: Record) -> tuple:
         return tuple(record[name] for name in self.key)
@@ -45,6 +50,8 @@ class Lines:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         for record in Parallel(n_jobs=jobs, return_as="generator_unordered")(calls):
             record["commit"] = at
+            if self.version is not None:
+                record["version"] = self.version
             self.records[self._key(record)] = record
             with self.path.open("a") as file:
                 file.write(json.dumps(record) + "\n")
