@@ -45,7 +45,7 @@ from misscnf.draws import derive_generator
 from misscnf.errors import InputError, ModelFileError
 from misscnf.fitting.fit import Fitted, fit_model
 from misscnf.fitting.replicates import Replicates
-from misscnf.fitting.rivals import SolvedRival
+from misscnf.fitting.rivals import SolvedRival, Without
 from misscnf.fitting.select.forms import Form
 from misscnf.fitting.select.means import Rival
 from misscnf.fitting.select.parents import arrange_blocks, whole_members
@@ -442,6 +442,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         found, _ = self._cache.replicates[key]
         about: dict[str, Any] = {"fit": self._fingerprint(), "key": key, "doubt": found.doubt}
         about["rivals"] = [rival.to_dict() for rival in found.rivals]
+        about["without"] = [[one.cells, one.column] for one in found.without]
         size = save_replicates(folder, self.model_, found.models, about, found.tensors())
         self._cache.unsaved = None
         return len(found), size
@@ -466,7 +467,8 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             structure = Structure.of(self.graph_, self.schema_.domains, self.model_.keys)
             line = structure.build(Shape(hidden=())).double()
             rivals = [SolvedRival.from_dict(entry, self.model_) for entry in said["rivals"]]
-            given = (line, self.settings_.replicates, said["doubt"], rivals)
+            without = [Without(*cells, self.model_) for cells in said["without"]]
+            given = (line, self.settings_.replicates, said["doubt"], rivals, without)
             self._keep(said["key"], Replicates.restored(models, beside, *given))
         return self
 

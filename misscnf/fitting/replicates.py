@@ -18,7 +18,7 @@ from misscnf.data.rows import RowSource
 from misscnf.draws import derive_generator
 from misscnf.errors import solvable
 from misscnf.fitting.completions import Completions
-from misscnf.fitting.rivals import SolvedRival, solve_rivals
+from misscnf.fitting.rivals import SolvedRival, Without, solve_rivals
 from misscnf.fitting.select.means import Rival
 from misscnf.fitting.settings import Replication, Settings
 from misscnf.fitting.solve.fisher import likelihood_noise
@@ -50,6 +50,8 @@ class Replicates:
     """of the linear model, where the fit has networks: the scores of its rows are known"""
     rivals: tuple[SolvedRival, ...] = ()
     """the fit with another form of one block, where rows hardly tell which is right"""
+    without: tuple[Without, ...] = ()
+    """the fit without cells that no law of their column makes likely"""
 
     def tensors(self) -> dict[str, Tensor]:
         """Returns what a file keeps of it beside the models."""
@@ -64,6 +66,9 @@ class Replicates:
         for number, rival in enumerate(self.rivals):
             state = rival.model.state_dict()
             found |= {f"rival.{number}.{name}": part for name, part in state.items()}
+        for number, one in enumerate(self.without):
+            state = one.model.state_dict()
+            found |= {f"without.{number}.{name}": part for name, part in state.items()}
         return found
 
     @staticmethod
@@ -74,6 +79,7 @@ class Replicates:
         settings: Replication,
         doubt: str | None,
         rivals: Sequence[SolvedRival] = (),
+        without: Sequence[Without] = (),
     ) -> Replicates:
         """Returns what was saved, given a linear model of the same graph."""
         below = {name[5:]: part for name, part in tensors.items() if name.startswith("line.")}
@@ -87,12 +93,20 @@ class Replicates:
         if "moves" in tensors:
             # Copies lie in memory as they did when made: sums have the same last digit.
             about, moves = Information.restored(tensors, settings), tensors["moves"].clone()
-        filled = []
-        for number, rival in enumerate(rivals):
-            start = f"rival.{number}."
+
+        def filled(model: StructuralModel, start: str) -> StructuralModel:
             own = {n.removeprefix(start): p for n, p in tensors.items() if n.startswith(start)}
-            filled.append(replace(rival, model=rival.model.with_state(own)))
-        return Replicates(models, settings, moves, about, doubt, by_line, tuple(filled))
+            return model.with_state(own)
+
+        others = tuple(
+            replace(rival, model=filled(rival.model, f"rival.{number}."))
+            for number, rival in enumerate(rivals)
+        )
+        left = tuple(
+            replace(one, model=filled(one.model, f"without.{number}."))
+            for number, one in enumerate(without)
+        )
+        return Replicates(models, settings, moves, about, doubt, by_line, others, left)
 
     def __len__(self) -> int:
         return len(self.models)

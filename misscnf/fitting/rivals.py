@@ -9,6 +9,10 @@ among the two is π_k (`elpd`), the expected square of the error is
 
 s being the spread of replicates. Where a choice is clear, π_k is next to nothing; where both forms
 answer alike, a_k − a is. All else is as the fit has it, and moves to the new maximum.
+
+A value that no law of its column makes likely (`identification.unlikely`) is asked about in the
+same way: the fit is solved again with a hole in its place. To first order that would be −ψ
+(`queries.influence`), but a line goes through such a row, whose ψ then says nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ from misscnf.mechanisms import Mechanism
 from misscnf.model import StructuralModel, Structure
 from misscnf.model.storage import build_mechanism, describe_block
 
-__all__ = ["SolvedRival", "solve_rivals"]
+__all__ = ["SolvedRival", "Without", "solve_rivals", "solve_without"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +63,45 @@ class SolvedRival:
         law = build_mechanism(entry["law"]).double().requires_grad_(requires_grad=False)
         model = with_mechanisms(fit, {entry["block"]: law})
         return SolvedRival(entry["block"], Rival(**entry["rival"]), model)
+
+
+@dataclass(frozen=True, eq=False)
+class Without:
+    """A fit of the same forms with holes where some cells are."""
+
+    cells: str
+    """which, in words"""
+    column: str
+    model: StructuralModel
+
+
+def solve_without(
+    model: StructuralModel,
+    rows: RowSource,
+    settings: Settings,
+    seed: int,
+    cells: str,
+    column: str,
+) -> Without:
+    """Returns the fit with its lines and curves at the maximum of other rows.
+
+    Arguments:
+        model: The fit.
+        rows: The rows of the fit with holes where some cells are.
+        settings: How it was fitted.
+        seed: Where randomness starts.
+        cells: Which cells, in words.
+        column: Theirs.
+    """
+    return Without(cells, column, _solved_again(model, rows, settings, seed))
+
+
+def _solved_again(
+    model: StructuralModel, rows: RowSource, settings: Settings, seed: int
+) -> StructuralModel:
+    found = copy.deepcopy(model).requires_grad_(requires_grad=True)
+    maximise_monte_carlo(found, rows, settings, seed, rough=True)
+    return found.eval().requires_grad_(requires_grad=False)
 
 
 def solve_rivals(
@@ -90,11 +133,9 @@ def solve_rivals(
         laws |= {b: kept.get(b, line.block(b)) for b in straight}
     found = []
     for block, law in laws.items():
-        other = with_mechanisms(copy.deepcopy(model), {block: law})
-        other.requires_grad_(requires_grad=True)
-        maximise_monte_carlo(other, rows, settings, seed, rough=True)
-        other.eval().requires_grad_(requires_grad=False)
-        found.append(SolvedRival(block, rivals[block], other))
+        other = with_mechanisms(model, {block: law})
+        about = (rows, settings, seed)
+        found.append(SolvedRival(block, rivals[block], _solved_again(other, *about)))
     return tuple(found)
 
 

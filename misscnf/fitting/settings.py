@@ -402,6 +402,9 @@ class Replication:
     through leave residuals too small to tell, and the information has its say."""
     next_to_none: float = 0.5
     """Events that a risk is worth, below which it has a note: half of one is none, rounded."""
+    least_move: float = 0.1
+    """Standard errors by which an answer moves without a value that no law makes likely, for it to
+    be told: one row of 1,000 moves it by 0.03 as a rule."""
     few_rows: int = 5
     """An answer has a note where so many rows, or fewer, make up half of its sampling variance
     ..."""

@@ -298,6 +298,14 @@ class Mechanism(nn.Module, ABC):
         parts = [(tau * parameters[at].square()).sum() for at, tau in precisions.items()]
         return -0.5 * torch.stack(parts).sum() if parts else None
 
+    def stepped(self, steps: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Returns the parameters after a small step, equal to first order to own + step.
+
+        A mechanism may take it where rows know most, so that what they know little of, which
+        steps far, does not carry the rest along.
+        """
+        return {name: own.detach() + steps[name] for name, own in self.named_parameters()}
+
     def boundary_parameters(self) -> tuple[str, ...]:
         """Returns the parameters that may come to rest at an end of their range.
 

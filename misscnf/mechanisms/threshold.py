@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import torch
@@ -131,6 +131,23 @@ class Ordinal(Threshold, name="ordinal", serves=("binary", "ordinal")):
             return first
         above = first + self.gaps(parents).cumsum(-1)
         return torch.cat([first.expand(*above.shape[:-1], 1), above], dim=-1)
+
+    def stepped(self, steps: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Returns the parameters after a small step, taken at the middle cut point.
+
+        The first cut point bounds the lowest level. If that is rare, it steps far and the log of
+        the next spacing makes up for it, to first order only: all cut points above would move.
+        """
+        found = super().stepped(steps)
+        if self.levels == 2 or not self.spacing.constant:
+            return found
+        gaps, moved = self.spacing.bias.detach().exp(), found["spacing.bias"].exp()
+        cuts = torch.cat([gaps.new_zeros(1), gaps.cumsum(0)]) - self.location.bias.detach()
+        middle = int(cuts.abs().argmin())
+        # c_middle = −b + Σ gaps moves by its own differential; the first lies below it by spacings
+        along = (gaps * steps["spacing.bias"])[:middle].sum()
+        beyond = (moved - gaps)[:middle].sum() - along
+        return found | {"location.bias": found["location.bias"] + beyond}
 
     def gaps(self, parents: Tensor) -> Tensor:
         """Returns the spacings themselves: differences of cut points lose digits of small ones."""

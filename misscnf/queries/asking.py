@@ -32,6 +32,7 @@ from misscnf.display.progress import ProgressBar
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.fitting.replicates import Replicates, bootstrap_weights, replicate_fit
+from misscnf.fitting.rivals import Without, solve_without
 from misscnf.fitting.select.means import Rival
 from misscnf.fitting.settings import Settings
 from misscnf.graph import CausalGraph
@@ -194,13 +195,14 @@ class EffectMixin:
         )
         denied = self._denied(outcome, {**(versus or {}), **do}, effects[0].population)
         hidden = self._notes_on_hidden(ask, {**(versus or {}), **do}, by)
-        notes += self._heavy(ask) + self._unlikely(ask) + denied + hidden
+        source, _ = self._replicates(interval, data, replicates)
+        known = [] if source is None else [one.cells for one in source.without]
+        notes += self._heavy(ask) + self._unlikely(ask, known) + denied + hidden
         effects = [
             one.with_groups_known(replace(effect, notes=notes + effect.notes), self.model_)
             for one, effect in zip(asks, effects, strict=True)
         ]
         effect = effects[0]
-        source, _ = self._replicates(interval, data, replicates)
         told_by = (
             []
             if source is None
@@ -284,8 +286,11 @@ class EffectMixin:
         if ask.of_risks:
             ends = pointwise_risks(table, told_by, ("mean", "estimate"), interval)
         else:
-            both = [pointwise(table, told_by, name, interval) for name in ("mean", "estimate")]
-            ends = np.concatenate(both)
+            own = self.schema_.columns[ask.node].ends
+            room = own[1] - own[0]
+            of_means = pointwise(table, told_by, "mean", interval, own)
+            of_contrasts = pointwise(table, told_by, "estimate", interval, (-room, room))
+            ends = np.concatenate([of_means, of_contrasts])
         for name, end in zip(("mean_lower", "mean_upper", "lower", "upper"), ends, strict=True):
             table[name] = end
         return table
@@ -401,6 +406,7 @@ class EffectMixin:
                     watch=watch,
                     rivals=self._rivals(),
                 )
+                found = replace(found, without=self._without(table))
             self._keep(key, found)
             self._cache.unsaved = key
         return kept[key]
@@ -413,8 +419,8 @@ class EffectMixin:
     def _keep(self, key: str, found: Replicates) -> None:
         """Keeps replicates for further questions."""
         models = [*found, *(found.line or ())]
-        if found.rivals:
-            models += [self.model_, *(rival.model for rival in found.rivals)]
+        if found.rivals or found.without:
+            models += [self.model_, *(other.model for other in (*found.rivals, *found.without))]
         most = KEPT_OF_REPLICATES // len(models)
         self._cache.replicates[key] = found, [Asked(model, most) for model in models]
 
@@ -422,6 +428,20 @@ class EffectMixin:
         """Returns the forms that blocks might have had, by block."""
         block_of, graph = self.model_.block_of, self.graph_
         return {block_of[graph.index(name)]: rival for name, rival in self.rivals_.items()}
+
+    def _without(self, table: IncompleteTable) -> tuple[Without, ...]:
+        """Returns the fit without each value that no law makes likely, where it can be solved."""
+        model = self.model_
+        if not all(model.block(b).solvable for b in range(len(model.blocks))):
+            return ()
+        found = []
+        for one in self.unlikely_:
+            observed, node = table.observed.clone(), self.graph_.index(one.column)
+            observed[torch.from_numpy(table.raw[:, node] == one.value), node] = False
+            rows = MemoryRows(torch.where(observed, table.values, 0.0), observed)
+            given = (model, rows, self.settings_, self.seed, one.place, one.column)
+            found.append(solve_without(*given))
+        return tuple(found)
 
     def _refuse_level(self, interval: float | None, count: int | None) -> None:
         """Refuses an interval that cannot be, before anything is worked out."""
@@ -505,13 +525,16 @@ class EffectMixin:
             raise NotFittedError("this MissCNF is not fitted yet; call fit(df) first.")
         return self.graph_
 
-    def _unlikely(self, ask: Question) -> tuple[str, ...]:
-        """Returns a note where the answer rests on values that no law makes likely."""
+    def _unlikely(self, ask: Question, known: Collection[str]) -> tuple[str, ...]:
+        """Returns a note where the answer may rest on values that no law makes likely.
+
+        Those that are known left out, by their cells, are judged by what the answer is then.
+        """
         graph = self.graph_
         rests = [
             one.place
             for one in self.unlikely_
-            if ask.node in graph.descendants([graph.index(one.column)])
+            if one.place not in known and ask.node in graph.descendants([graph.index(one.column)])
         ]
         if not rests:
             return ()
@@ -571,8 +594,11 @@ class EffectMixin:
 def told_by_replicates(source: Replicates, answers: list[Answer]) -> Replicated[Answer]:
     """Tells the answers of replicates from those of the line's and of rivals."""
     count = len(source), len(source.line or ())
-    lines, forms = answers[count[0] : sum(count)], answers[sum(count) :]
-    return Replicated(source, answers[: count[0]], lines, forms)
+    lines, others = answers[count[0] : sum(count)], answers[sum(count) :]
+    own, forms = others[:1], others[1 : 1 + len(source.rivals)]
+    forms = [*own, *forms] if forms else []
+    without = [*own, *others[1 + len(source.rivals) :]] if source.without else []
+    return Replicated(source, answers[: count[0]], lines, forms, without)
 
 
 def check_count(name: str, value: object, least: int = 1) -> None:

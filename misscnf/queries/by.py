@@ -3,8 +3,9 @@ r"""An effect in every group that a column makes, and how the groups differ.
     difference of a group = effect in it − effect in the group that comes first,
 
 with the spread of that difference over replicates of the fit, which see the same units and rows:
-two intervals that overlap may still differ. Levels make groups; a column of numbers is split at
-the median of its units.
+two intervals that overlap may still differ. Differences of risks square and add how far the ends
+of both groups are, as `risks` does for two arms. Levels make groups; a column of numbers is split
+at the median of its units.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from misscnf.queries.effects import Effect, Interval, Replicated, Spread, with_intervals
+from misscnf.queries.risks import far
 
 __all__ = ["GroupEffects", "Difference", "compare_groups"]
 
@@ -104,8 +107,31 @@ def compare_groups(
         if level is not None and known and not effects[0].equal_groups:
             half = _spread(replicated[0], replicated[i]).half_width(level)
             ends = (apart - half, apart + half)
+            if effects[0].event is not None:
+                ends = _of_risks((own[0], own[i]), (replicated[0], replicated[i]))
         differences.append(Difference(name, names[0], apart, ends))
     return GroupEffects(by, dict(zip(names, own, strict=True)), tuple(differences))
+
+
+def _of_risks(
+    effects: tuple[Effect, Effect], replicated: tuple[Replicated[Effect], Replicated[Effect]]
+) -> Interval | None:
+    """Returns the interval of the difference of two risk differences, from theirs (Zou 2008).
+
+    An arm without events, whose replicates hardly differ, so still counts (`risks`).
+    """
+    first, other = effects
+    if first.interval is None or other.interval is None:
+        return None
+    assert first.estimate is not None
+    assert other.estimate is not None
+    told = [[one.estimate for one in its.answers] for its in replicated]
+    steady = min(map(np.ptp, told)) == 0.0
+    together = 0.0 if steady else float(np.corrcoef(*told)[0, 1])
+    below = far(other.estimate - other.interval[0], first.interval[1] - first.estimate, together)
+    above = far(other.interval[1] - other.estimate, first.estimate - first.interval[0], together)
+    apart = other.estimate - first.estimate
+    return apart - below, apart + above
 
 
 def _spread(first: Replicated[Effect], other: Replicated[Effect]) -> Spread:

@@ -104,6 +104,8 @@ class Effect:
     """The same of `mean_versus`."""
     deviation: float | None = None
     """The standard deviation of the outcome in the second arm, where means are compared."""
+    ends: Interval | None = None
+    """What the outcome lies between, where it has ends and means are compared."""
     equal_groups: bool = False
     """Whether the model gives every group the same effect, whatever the rows say."""
     groups: GroupEffects | None = None
@@ -247,6 +249,7 @@ def contrast(
                 f"to compare means."
             )
         decoded = (column.decode(arms[0]), column.decode(arms[1]))
+        common["ends"] = _finite(column.ends)
         return Effect(**common, **_numbers(decoded, units, statistic, alone=alone))
     if not statistic.is_mean and (event is not None or column.kind != "ordinal"):
         raise InputError(
@@ -264,6 +267,7 @@ def contrast(
     if column.kind == "ordinal" and not any(isinstance(level, str) for level in column.levels):
         of_levels = np.array(column.levels, dtype=np.float64)
         first, second = (of_levels[np.rint(arm).astype(np.int64)] for arm in arms)
+        common["ends"] = _finite(column.ends)
         return Effect(**common, **_numbers((first, second), units, statistic, alone=alone))
     nothing: dict[str, Any] = dict.fromkeys(("estimate", "standard_error", "mean", "mean_versus"))
     return Effect(**common, **nothing, measure="probabilities")
@@ -278,6 +282,8 @@ class Replicated(Generic[Answer]):
     by_line: Sequence[Answer] = ()
     by_form: Sequence[Answer] = ()
     """What the fit answers, and each of its rivals, with the same units."""
+    without: Sequence[Answer] = ()
+    """What the fit answers, and the fit without each of some cells."""
 
     def spread(self, number: Callable[[Answer], float]) -> Spread:
         """Returns the spread of a number of each answer."""
@@ -291,6 +297,20 @@ class Replicated(Generic[Answer]):
             [number(one) for one in some] for some in (self.answers, self.by_line, self.by_form)
         )
         return Risk.of(number(own), answers, by_line, self.source, level, by_form)
+
+    def hanging(self, value: float, number: Callable[[Answer], float]) -> tuple[str, ...]:
+        """Returns notes about cells without which a number would be another."""
+        if not self.without:
+            return ()
+        own, *others = map(number, self.without)
+        least = self.source.settings.least_move * self.spread(number).error
+        moved = [
+            f"{one.cells}; without it the answer is {value + other - own:.4g}"
+            for one, other in zip(self.source.without, others, strict=True)
+            if abs(other - own) > least
+        ]
+        told = "the answer hangs on a value that no law of its column makes likely"
+        return tuple(f"{told}: {which}." for which in moved)
 
 
 def with_intervals(effect: Effect, replicated: Replicated[Effect], level: float) -> Effect:
@@ -306,16 +326,20 @@ def with_intervals(effect: Effect, replicated: Replicated[Effect], level: float)
     if effect.estimate is not None:
         spread = replicated.spread(attrgetter("estimate"))
         found["doubts"] = effect.doubts + spread.doubts(source.settings)
+        found["notes"] = effect.notes + replicated.hanging(effect.estimate, attrgetter("estimate"))
         if effect.event is not None:
             found |= _intervals_of_risks(effect, replicated, level, found["doubts"])
         else:
-            half = spread.half_width(level)
-            found["interval"] = effect.estimate - half, effect.estimate + half
+            ends = effect.ends or (-math.inf, math.inf)
             for name in ("mean", "mean_versus"):
                 mean = getattr(effect, name)
                 if mean is not None:
-                    half = replicated.spread(attrgetter(name)).half_width(level)
-                    found[f"{name}_interval"] = mean - half, mean + half
+                    own = replicated.spread(attrgetter(name))
+                    found[f"{name}_interval"] = own.interval(mean, level, ends)
+            room = ends[1] - ends[0]
+            found["interval"] = spread.interval(effect.estimate, level, (-room, room))
+            if effect.mean_versus is None:
+                found["interval"] = found["mean_interval"]
     if effect.probabilities is not None:
         tables = Replicated(
             source,
@@ -363,15 +387,23 @@ def _intervals_of_risks(
 
 
 def pointwise(
-    table: pd.DataFrame, replicated: Replicated[pd.DataFrame], name: str, level: float
+    table: pd.DataFrame,
+    replicated: Replicated[pd.DataFrame],
+    name: str,
+    level: float,
+    ends: Interval = (-math.inf, math.inf),
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the lower and the upper ends for a column of a table, a line at a time."""
+    """Returns the lower and the upper ends for a column of a table, a line at a time.
+
+    They stay inside the ends of what these numbers can be.
+    """
     own = table[name].to_numpy(dtype=np.float64)
     if replicated.source.doubt is not None:
         return np.full_like(own, np.nan), np.full_like(own, np.nan)
     spreads = [replicated.spread(partial(_entry, name, i)) for i in range(len(own))]
-    half = np.array([spread.half_width(level) for spread in spreads])
-    return own - half, own + half
+    pairs = zip(spreads, own, strict=True)
+    both = np.array([spread.interval(float(value), level, ends) for spread, value in pairs])
+    return both[:, 0], both[:, 1]
 
 
 def pointwise_risks(
@@ -421,6 +453,11 @@ def _numbers(arms: Arms, units: Units, statistic: Statistic, *, alone: bool) -> 
         away = arms[1] - units.mean(arms[1])
         found["deviation"] = math.sqrt(units.mean(away * away))
     return found
+
+
+def _finite(ends: Interval) -> Interval | None:
+    """Returns ends of which one at least is one."""
+    return None if all(map(math.isinf, ends)) else ends
 
 
 def _e_value(ratio: float) -> float:

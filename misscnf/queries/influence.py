@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.special import expit, logit
 from scipy.stats import norm
 from scipy.stats import t as student
 from torch import Tensor
@@ -162,6 +163,28 @@ class Spread:
         side = 0.5 + level / 2.0
         of_rows = self.error * float(student.ppf(side, self.degrees))
         return math.hypot(of_rows, self.of_forms * float(norm.ppf(side)))
+
+    def interval(
+        self, value: float, level: float, ends: tuple[float, float] = (-math.inf, math.inf)
+    ) -> tuple[float, float]:
+        """Returns value ± half a width, inside the ends of what the value can be.
+
+        Where that would leave them it is taken on the scale that has no ends, the logit between
+        two of them and the logarithm of the distance from one, by the delta method.
+        """
+        half, (low, high) = self.half_width(level), ends
+        if (low <= value - half and value + half <= high) or not low < value < high:
+            return value - half, value + half
+        if math.isinf(high):
+            away = value - low
+            return low + away * math.exp(-half / away), low + away * math.exp(half / away)
+        if math.isinf(low):
+            away = high - value
+            return high - away * math.exp(half / away), high - away * math.exp(-half / away)
+        share = (value - low) / (high - low)
+        step = half / ((high - low) * share * (1.0 - share))
+        lower, upper = expit(logit(share) + np.array([-step, step]))
+        return low + (high - low) * float(lower), low + (high - low) * float(upper)
 
 
 def influence_on(answers: np.ndarray, replicates: Replicates) -> Influence | None:

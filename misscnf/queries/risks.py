@@ -35,7 +35,7 @@ from scipy.stats import beta, norm
 from misscnf.fitting.replicates import Replicates
 from misscnf.queries.influence import Spread
 
-__all__ = ["Interval", "Risk"]
+__all__ = ["Interval", "Risk", "far"]
 
 Interval = tuple[float, float]
 """Its lower and its upper end."""
@@ -115,8 +115,8 @@ class Risk:
         together = self._correlation(other)
         below, above = first - lower, upper - first
         contrast = first - second
-        below = _far(below, most - second, together)
-        return contrast - below, contrast + _far(above, second - least, together)
+        below = far(below, most - second, together)
+        return contrast - below, contrast + far(above, second - least, together)
 
     def _correlation(self, other: Risk) -> float:
         """Returns that of the logits; what the rows leave open beyond replicates has none."""
@@ -141,7 +141,7 @@ def _exact(events: float, others: float, level: float) -> Interval:
     return (lower if lower > least else 0.0, float(beta.isf(tail, events + 1.0, others)))
 
 
-def _far(first: float, second: float, correlation: float) -> float:
+def far(first: float, second: float, correlation: float) -> float:
     """Returns how far the end of a contrast is, by how far the ends of both sides are."""
     if math.isinf(first) or math.isinf(second):
         return math.inf

@@ -80,3 +80,25 @@ def test_a_check_a_fit_and_an_effect_say_it(caplog):
     again = MissCNF(graph, "linear", progress=False).fit(df)
     assert again.unlikely_ == ()
     assert again.effect("y", do={"x": 1.0}, versus={"x": 0.0}).notes == ()
+
+
+def test_an_interval_says_what_the_answer_is_without_the_value(tmp_path):
+    rng = np.random.default_rng(1)
+    x, w = rng.normal(size=(2, 400))
+    df = pd.DataFrame({"w": w, "x": x + w, "y": x + 2.0 * w + rng.normal(size=400)})
+    df.loc[rng.random(400) < 0.1, "y"] = np.nan
+    asked = {"do": {"x": 1.0}, "versus": {"x": 0.0}, "interval": 0.95}
+    fit = MissCNF("w -> x; x, w -> y", "linear", progress=False).fit
+    right = fit(df).effect("y", **asked)
+    df.loc[17, "w"] = 1e5
+    model = fit(df)
+    effect = model.effect("y", **asked)
+    (note,) = effect.notes
+    told, _, without = note.partition("; without it the answer is ")
+    assert told.endswith("w is 100000 in the row labelled 17")
+    assert abs(effect.estimate - right.estimate) > 0.5  # the confounder is lost on the line
+    assert float(without.rstrip(".")) == pytest.approx(right.estimate, abs=0.02)
+    model.save(tmp_path / "model")
+    again = MissCNF.load(tmp_path / "model")
+    assert again.unlikely_ == model.unlikely_
+    assert again.effect("y", **asked).notes == effect.notes

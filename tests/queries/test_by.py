@@ -132,3 +132,39 @@ def test_a_column_without_groups_is_refused(model):
     with pytest.raises(InputError, match="nosuch"):
         model.effect("y", **ON_TREATMENT, by="nosuch")
     assert split(Continuous("y", Unit(0.0, 1.0)), np.zeros(9), 4, 0.1) == []
+
+
+def test_groups_without_events_differ_by_intervals_that_know_it():
+    """Nobody in an arm of a group has the event: its replicates hardly differ, its risk may."""
+    sex, treated, event, times = [*zip(
+        ("f", 0, 0, 20), ("f", 1, 0, 16), ("f", 1, 1, 4),
+        ("m", 0, 0, 18), ("m", 0, 1, 2), ("m", 1, 0, 12), ("m", 1, 1, 8), strict=True
+    )]  # fmt: skip
+    columns = {"sex": sex, "treated": treated, "y": event}
+    table = pd.DataFrame({name: np.repeat(values, times) for name, values in columns.items()})
+    model = MissCNF("sex, treated -> y", progress=False).fit(table)
+    found = model.effect("y", **ON_TREATMENT, by="sex", interval=0.95)
+    female, male = found.groups.effects.values()
+    (apart,) = found.groups.differences
+    assert apart.interval[0] > -2.0
+    assert apart.interval[1] < 2.0
+    # Zou 2008 without correlation is the widest that positive ones leave
+    below = math.hypot(male.estimate - male.interval[0], female.interval[1] - female.estimate)
+    assert 0.4 * below < apart.estimate - apart.interval[0] < 1.5 * below
+
+
+def test_means_of_an_ordinal_outcome_are_as_sure_as_the_rows_and_stay_on_the_scale():
+    """One row in 300 has the lowest of seven levels: the means of arms hardly care."""
+    rng = np.random.default_rng(1)
+    treated = rng.integers(0, 2, 300)
+    latent = 0.8 * treated + rng.logistic(size=300)
+    y = np.array([0, 5, 6, 7, 8, 9, 10])[np.searchsorted([-4.6, -1.5, -0.8, 0, 0.6, 1.4], latent)]
+    assert (y == 0).sum() == 1
+    table = pd.DataFrame({"treated": treated, "y": y})
+    model = MissCNF("treated -> y", "linear", kinds={"y": "ordinal"}, progress=False).fit(table)
+    found = model.effect("y", **ON_TREATMENT, interval=0.95)
+    assert found.ends == (0.0, 10.0)
+    for arm, ends in ((1, found.mean_interval), (0, found.mean_versus_interval)):
+        own = y[treated == arm]
+        width = 3.92 * own.std(ddof=1) / math.sqrt(len(own))
+        assert 0.8 * width < ends[1] - ends[0] < 1.25 * width

@@ -111,3 +111,14 @@ def test_many_rows_leave_the_interval_as_it_was():
     assert 0.8 < width < 1.25
     spread = Spread.of(np.random.default_rng(0).normal(size=100))
     assert spread.half_width(0.95) == pytest.approx(student.ppf(0.975, 99) * spread.error)
+
+
+@pytest.mark.parametrize("ends", [(0.0, 10.0), (0.0, np.inf), (-np.inf, 10.0)])
+def test_intervals_stay_inside_what_a_column_can_be(ends):
+    spread = Spread(2.0, 1e9)
+    lower, upper = spread.interval(9.0 if ends[1] == 10.0 else 1.0, 0.95, ends)
+    assert ends[0] < lower < upper < ends[1]
+    # where there is room, and for small errors in any case, it is value ± half a width
+    assert Spread(0.1, 1e9).interval(5.0, 0.95, ends) == pytest.approx((4.804, 5.196), abs=1e-3)
+    near = Spread(1e-4, 1e9).interval(1e-4 if ends[0] == 0.0 else 9.9999, 0.5, ends)
+    assert near[1] - near[0] == pytest.approx(2 * 0.6745e-4, rel=0.1)

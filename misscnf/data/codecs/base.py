@@ -14,6 +14,7 @@ as `raw` where discrete.
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
@@ -88,6 +89,11 @@ class Column(ABC):
     @abstractmethod
     def possible(self, raw: np.ndarray) -> np.ndarray:
         """Whether each raw number can have a probability above zero, True in holes (N,)."""
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """What its numbers lie between."""
+        return -math.inf, math.inf
 
     def as_written(self, cells: pd.Series) -> pd.Series:
         """Returns cells of new rows as the fitted table would have had them."""

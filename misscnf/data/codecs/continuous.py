@@ -80,8 +80,12 @@ class Continuous(Column, kinds=("continuous",)):
     def expected(self) -> str:
         return f"a number {self.shown_levels}".rstrip()
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.unit.ends
+
     def possible(self, raw: np.ndarray) -> np.ndarray:
-        low, high = self.unit.ends
+        low, high = self.ends
         return ((raw > low) & (raw < high)) | np.isnan(raw)
 
     def natural(self, values: np.ndarray) -> pd.Series:

@@ -5,6 +5,7 @@ A negative or fractional number has probability zero.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +45,10 @@ class Count(Column, kinds=("count",)):
     @property
     def domain(self) -> Domain:
         return domains.Count(self.location, self.scale, self.has_zero)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return 0.0, math.inf
 
     def possible(self, raw: np.ndarray) -> np.ndarray:
         with np.errstate(invalid="ignore"):

@@ -67,6 +67,13 @@ class Levels(Column, kinds=("binary", "ordinal", "categorical")):
         return domains.Ordinal(self.location, self.scale, len(self.levels))
 
     @property
+    def ends(self) -> tuple[float, float]:
+        numbers = [level for level in self.levels if not isinstance(level, str)]
+        if len(numbers) < len(self.levels):
+            return super().ends
+        return float(min(numbers)), float(max(numbers))
+
+    @property
     def shown_kind(self) -> str:
         return self.kind
 

@@ -104,9 +104,13 @@ class Semicontinuous(Column, kinds=("semicontinuous",)):
             return f"a number of at least {self.floor:g}"
         return "a number" if self.ceiling is None else f"a number of at most {self.ceiling:g}"
 
-    def possible(self, raw: np.ndarray) -> np.ndarray:
+    @property
+    def ends(self) -> tuple[float, float]:
         low = -math.inf if self.floor is None else self.floor
-        high = math.inf if self.ceiling is None else self.ceiling
+        return low, math.inf if self.ceiling is None else self.ceiling
+
+    def possible(self, raw: np.ndarray) -> np.ndarray:
+        low, high = self.ends
         return ((raw >= low) & (raw <= high)) | np.isnan(raw)
 
     def natural(self, values: np.ndarray) -> pd.Series:

@@ -280,9 +280,12 @@ def one_step_replicates(
 
 def moved(model: StructuralModel, move: Tensor) -> StructuralModel:
     """Returns a copy whose parameters are moved, block by block."""
-    parameters = dict(model.named_parameters())
-    steps = move.split([parameter.numel() for parameter in parameters.values()])
-    pairs = zip(parameters.items(), steps, strict=True)
-    return model.with_state(
-        {name: own.detach() + by.reshape(own.shape) for (name, own), by in pairs}
-    )
+    names, state = iter(dict(model.named_parameters())), dict[str, Tensor]()
+    start = 0
+    for block in range(len(model.blocks)):
+        mechanism, steps = model.block(block), dict[str, Tensor]()
+        for name, own in mechanism.named_parameters():
+            steps[name] = move[start : start + own.numel()].reshape(own.shape)
+            start += own.numel()
+        state |= {next(names): part for part in mechanism.stepped(steps).values()}
+    return model.with_state(state)
