@@ -467,7 +467,7 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             structure = Structure.of(self.graph_, self.schema_.domains, self.model_.keys)
             line = structure.build(Shape(hidden=())).double()
             rivals = [SolvedRival.from_dict(entry, self.model_) for entry in said["rivals"]]
-            without = [Without(*cells, self.model_) for cells in said["without"]]
+            without = [Without(cells, name, self.model_) for cells, name in said["without"]]
             given = (line, self.settings_.replicates, said["doubt"], rivals, without)
             self._keep(said["key"], Replicates.restored(models, beside, *given))
         return self

@@ -420,7 +420,8 @@ class EffectMixin:
         """Keeps replicates for further questions."""
         models = [*found, *(found.line or ())]
         if found.rivals or found.without:
-            models += [self.model_, *(other.model for other in (*found.rivals, *found.without))]
+            models += [self.model_, *(rival.model for rival in found.rivals)]
+            models += [one.model for one in found.without]
         most = KEPT_OF_REPLICATES // len(models)
         self._cache.replicates[key] = found, [Asked(model, most) for model in models]
 

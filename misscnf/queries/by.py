@@ -125,9 +125,9 @@ def _of_risks(
         return None
     assert first.estimate is not None
     assert other.estimate is not None
-    told = [[one.estimate for one in its.answers] for its in replicated]
-    steady = min(map(np.ptp, told)) == 0.0
-    together = 0.0 if steady else float(np.corrcoef(*told)[0, 1])
+    told = np.array([[one.estimate or 0.0 for one in its.answers] for its in replicated])
+    steady = bool((np.ptp(told, axis=1) == 0.0).any())
+    together = 0.0 if steady else float(np.corrcoef(told)[0, 1])
     below = far(other.estimate - other.interval[0], first.interval[1] - first.estimate, together)
     above = far(other.interval[1] - other.estimate, first.estimate - first.interval[0], together)
     apart = other.estimate - first.estimate
