@@ -79,7 +79,7 @@ class Solving:
     on the value it hides: every hole is integrated over then, and early rounds need few."""
     chains: ChainRules = field(default_factory=ChainRules)
     """Chains of completions, where rows hide much together."""
-    judged_rows: int = 500
+    judged_rows: int = 100
     """Rows whose log-density `history_` averages, where rows hide much together: each costs an
     integral, and nothing in the fit needs it."""
     burn_in: int = 6
