@@ -417,6 +417,12 @@ class Replication:
     """Rows that show a family whole, without which noise that vanishes is no finding."""
     kept_scores: int = 2**21
     """Numbers of scores that a saved model keeps, 16 MB: those of the rows that weigh most."""
+    slope_spread: float = 1.5
+    """Deviation of the slope of a loss before rows are seen, in log-odds a standard deviation of
+    what drives it: what rows know of a slope is measured against it."""
+    least_known: float = 0.8
+    """Of what is known of such a slope, what the rows have to say: with less, what leans on it has
+    a note. The standard error is half of `slope_spread` there."""
     weak_share: float = 0.25
     """Of what completed rows would say of a direction, what the rows say: below it completions
     are too coarse, since they are off by some percent of the former."""

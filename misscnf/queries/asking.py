@@ -53,6 +53,7 @@ from misscnf.queries.effects import (
 )
 from misscnf.queries.groups import Part, Where, split
 from misscnf.queries.interventions import Do, beyond_seen
+from misscnf.queries.losses import loss_slopes, weak_losses
 from misscnf.queries.plain import PlainEstimate, plain_estimates
 from misscnf.queries.statistics import read_statistic
 from misscnf.queries.support import rough_sentence
@@ -198,6 +199,7 @@ class EffectMixin:
         source, _ = self._replicates(interval, data, replicates)
         known = [] if source is None else [one.cells for one in source.without]
         notes += self._heavy(ask) + self._unlikely(ask, known) + denied + hidden
+        notes += self._weak_losses(ask)
         effects = [
             one.with_groups_known(replace(effect, notes=notes + effect.notes), self.model_)
             for one, effect in zip(asks, effects, strict=True)
@@ -474,6 +476,23 @@ class EffectMixin:
             rough_sentence(name, found)
             for name, found in self.rough_.items()
             if self.graph_.index(name) in between
+        )
+
+    def _weak_losses(self, ask: Question) -> tuple[str, ...]:
+        """Returns which losses between arms and outcome the rows hardly tell from the values."""
+        if not self.graph_.own_losses or not self._cache.replicates:
+            return ()
+        between = ask.moved & self.graph_.ancestral_closure([ask.node])
+        kept = [found for found, _ in self._cache.replicates.values() if found.doubt is None]
+        others = [model for found in kept[:1] for model in found]
+        rules = self.settings_.replicates
+        slopes = loss_slopes(self.model_, others, self.schema_.columns, rules)
+        return tuple(
+            f"the rows hardly tell how {line.column} drives its own loss (odds times "
+            f"{line.lower:.2g} to {line.upper:.2g} a standard deviation): the answer leans on the "
+            f"shape of the laws; look at how sensitive it is to that slope."
+            for line in weak_losses(slopes, rules).itertuples()
+            if self.graph_.index(line.column) in between
         )
 
     def _warn_beyond(self, *arms: Do | None) -> tuple[str, ...]:

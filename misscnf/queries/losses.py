@@ -6,7 +6,13 @@ The law of a loss is a logistic line in what drives it,
 
 with z_j in standard deviations of a column of numbers (on its scale), or one level against the
 first. exp(b_j) multiplies the odds of being lost. Standard errors are the spread over replicates
-of the fit, where an interval has made them: a slope that the rows hardly know has a wide one.
+of the fit, where an interval has made them. How much rows know of a slope is said against what is
+believed before any row is seen, b ~ N(0, τ²) with τ = 1.5 (odds up to twenty times as high a
+standard deviation): with s the standard error,
+
+    known = s⁻² / (s⁻² + τ⁻²),
+
+near one where rows tell, a half where they say no more than that belief.
 """
 
 from __future__ import annotations
@@ -20,18 +26,28 @@ import torch
 from scipy import stats
 
 from misscnf.data.codecs import Column, Levels
+from misscnf.fitting.settings import Replication
 from misscnf.model import StructuralModel
 
-__all__ = ["loss_slopes", "slope_of_loss"]
+__all__ = ["loss_slopes", "slope_of_loss", "weak_losses"]
 
 
 def loss_slopes(
-    model: StructuralModel, replicates: Sequence[StructuralModel], columns: Sequence[Column]
+    model: StructuralModel,
+    replicates: Sequence[StructuralModel],
+    columns: Sequence[Column],
+    settings: Replication,
 ) -> pd.DataFrame:
     """Returns a line for each loss and driver.
 
-    The columns are column, driver, log_odds, standard_error, odds_ratio, lower, upper (95 %) and
-    sentence. The models are those of a fit and of its replicates, over standardised columns.
+    The columns are column, driver, log_odds, standard_error, odds_ratio, lower, upper (95 %),
+    known and sentence.
+
+    Arguments:
+        model: The fit, over standardised columns.
+        replicates: Its replicates.
+        columns: The columns of the graph.
+        settings: What is believed of a slope before rows are seen.
     """
     steps = list(_steps(model, columns))
     found = np.array([_slope(model, *step[2:]) for step in steps])
@@ -48,9 +64,17 @@ def loss_slopes(
             "odds_ratio": np.exp(found),
             "lower": np.exp(found - reach),
             "upper": np.exp(found + reach),
+            "known": 1.0 / (1.0 + (errors / settings.slope_spread) ** 2),
         }
     )
-    return table.assign(sentence=[_sentence(line) for line in table.itertuples()])
+    told = [_sentence(line, settings) for line in table.itertuples()]
+    return table.assign(sentence=told)
+
+
+def weak_losses(slopes: pd.DataFrame, settings: Replication) -> pd.DataFrame:
+    """Returns the losses whose slope on their own value the rows hardly tell."""
+    weak = (slopes["driver"] == slopes["column"]) & (slopes["known"] < settings.least_known)
+    return slopes[weak]
 
 
 def slope_of_loss(
@@ -90,9 +114,15 @@ def _slope(model: StructuralModel, indicator: int, place: int, start: float, end
     return float(odds[1] - odds[0])
 
 
-def _sentence(line: Any) -> str:  # noqa: ANN401 - a row of the table above
+def _sentence(line: Any, settings: Replication) -> str:  # noqa: ANN401 - a row of the table above
     what = line.driver if "=" in line.driver else f"{line.driver} one standard deviation higher"
     times = f"{line.odds_ratio:.2g} times"
     if not np.isnan(line.standard_error):
         times += f" ({line.lower:.2g} to {line.upper:.2g})"
-    return f"With {what}, the odds that {line.column} is lost are {times} as high."
+    told = f"With {what}, the odds that {line.column} is lost are {times} as high."
+    if line.known < settings.least_known:
+        told += (
+            f" The rows hardly tell: {100 * (1 - line.known):.0f} % of what is known of it was "
+        )
+        told += "believed before."
+    return told

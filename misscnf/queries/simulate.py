@@ -305,12 +305,14 @@ class QueryMixin(SensitivityMixin):
     def loss_(self) -> pd.DataFrame:
         """What drives each loss of the graph, and how strongly: log-odds a standard deviation.
 
-        Standard errors and intervals are there once an interval has replicated the fit.
+        Standard errors, intervals and how much the rows know of each slope are there once an
+        interval has replicated the fit.
         """
         self._graph()
         kept = [found for found, _ in self._cache.replicates.values() if found.doubt is None]
         others = [model for found in kept[:1] for model in found]
-        return loss_slopes(self.model_, others, self.schema_.columns)
+        about = (self.schema_.columns, self.settings_.replicates)
+        return loss_slopes(self.model_, others, *about)
 
     def impute(
         self,

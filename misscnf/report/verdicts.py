@@ -47,7 +47,7 @@ def verdicts(
     )
     lines = [
         Verdict("The graph", "graph", "open", graph),
-        Verdict("Missing values", "holes", *_loss(report)),
+        Verdict("Missing values", "holes", *_loss(report, model)),
         Verdict("Coverage", "positivity", *_coverage(report, leaves=bool(fitted.warnings))),
     ]
     if answer is not None:
@@ -80,9 +80,17 @@ def _hidden(estimand: Estimand) -> tuple[State, str]:
     return states.get(estimand.by, "fine"), estimand.sentence
 
 
-def _loss(report: Report) -> tuple[State, str]:
+def _loss(report: Report, model: MissCNF) -> tuple[State, str]:
     if not report.loss:
         return "fine", "No value is missing."
+    if report.recovery:
+        shape = [one.sentence for one in report.recovery if not one.identified]
+        told = ["The loss of values is part of the model.", *model.loss_["sentence"], *shape]
+        modelled = {one.column for one in report.recovery}
+        others = [line.column for line in report.loss if line.column not in modelled]
+        if others:
+            told.append(f"That of {listed(others)} is taken as random given what rows show.")
+        return "careful" if shape else "open", " ".join(told)
     if report.loss_outside:
         return "careful", (
             f"Losses go with columns outside the graph, which the fit did not see: "

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from misscnf import MissCNF
+
 
 @pytest.fixture
 def table(here):
@@ -36,12 +38,29 @@ def test_a_loss_is_checked_fitted_and_asked(call, table):
 
 @pytest.mark.parametrize(
     ("loss", "said"),
-    [("y", "--loss 'y': expected"), ("y: z", "names 'z'"), ("dose: y", "no cell of that column")],
+    [
+        ("y", "--loss 'y': expected"),
+        ("y: z", "names 'z'"),
+        ("w: y", "names 'w'"),
+        ("dose: y", "no cell of that column"),
+        ("y: missing(y)", "a cause of itself"),
+        ("y: missing(dose)", "no cell of that column"),
+    ],
 )
 def test_bad_losses_are_refused_in_a_sentence(call, table, loss, said):
     ended = call(["fit", "lost.csv", "--graph", "dose -> y", "--loss", loss, "--out", "m"])
     assert ended.exit_code == 2
     assert said in ended.stderr
+
+
+def test_every_column_by_itself_and_its_parents(call, table):
+    fit = ["fit", "lost.csv", "--graph", "dose -> y", "--loss", "self", "--preset", "linear"]
+    assert call([*fit, "--out", "m"]).exit_code == 0
+    model = MissCNF.load("m")
+    assert model.graph_.parents_of("missing(y)") == ("dose", "y")
+    assert set(model.loss_["driver"]) == {"dose", "y"}
+    told = call(["check", "lost.csv", "--graph", "dose -> y", "--loss", "self"]).stdout
+    assert "the shape of the laws alone identifies it" in " ".join(told.split())
 
 
 def test_auxiliary_columns_are_checked_fitted_and_told(call, table):

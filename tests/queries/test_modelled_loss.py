@@ -127,3 +127,22 @@ def test_bad_losses_are_refused(fitted):
         MissCNF("x -> y -> z", "linear", loss={"x": ["x"]}).fit(df)
     with pytest.raises(InputError, match="rename or drop that column"):
         MissCNF("x -> y -> z", "linear", loss=LOSS).fit(df.assign(**{"missing(y)": 0}))
+
+
+def test_what_rows_know_of_a_slope():
+    """With a shadow they know it; where shape alone tells, and rows are few, a note says so."""
+    _, df = world(seed=3, rows=400)
+    told = MissCNF("x -> y -> z", "linear", loss=LOSS, progress=False).fit(df)
+    asked = {"do": {"x": 1.0}, "versus": {"x": 0.0}, "interval": 0.95}
+    effect = told.effect("y", **asked)
+    assert told.loss_["known"].item() > 0.8
+    assert not any("hardly tell" in note for note in effect.notes)
+    rng = np.random.default_rng(0)
+    alone = pd.DataFrame({"x": rng.normal(size=60), "y": rng.normal(size=60)})
+    alone.loc[rng.random(60) < 0.5, "y"] = np.nan
+    weak = MissCNF("x -> y", "linear", loss={"y": ["y", "x"]}, progress=False).fit(alone)
+    effect = weak.effect("y", **asked)
+    own = weak.loss_.query("driver == 'y'").iloc[0]
+    assert own["known"] < 0.8
+    assert "The rows hardly tell" in own["sentence"]
+    assert any("hardly tell how y drives its own loss" in note for note in effect.notes)
