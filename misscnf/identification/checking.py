@@ -32,7 +32,7 @@ from misscnf.identification.little import little_test
 from misscnf.identification.loss import explain_holes, find_structural_holes
 from misscnf.identification.pictures import Curve, coverage_curve
 from misscnf.identification.projection import project, shown_graph
-from misscnf.identification.recovery import losses_identified
+from misscnf.identification.recovery import Recovery, losses_identified
 from misscnf.identification.regions import Region, Search, thinnest_regions, unrevealed_regions
 from misscnf.identification.report import Report, StructuralHole, node_table, region_table
 from misscnf.identification.scan import Axis, fewest_rows
@@ -126,6 +126,9 @@ def check(
     search = Search(whole, [*names, "all"], members, axes, chosen.regions)
     *flagged, complete = unrevealed_regions(search)
     listed = _listed_regions(search, flagged, chosen.telling.thin_places)
+    with_gaps = {i for i, regions in zip(needed, flagged, strict=True) if regions}
+    reached = with_gaps & _reached_by_loss(graph, recovery)
+    flagged = [[] if i in reached else got for i, got in zip(needed, flagged, strict=True)]
     uncovered = [i for i, regions in zip(needed, flagged, strict=True) if regions]
     explained, loss_p_value = explain_holes(columns, chosen.loss)
     nodes = columns[: len(graph)]
@@ -161,9 +164,21 @@ def check(
         curves=_curves(search, listed, chosen.telling),
         settings=chosen,
         recovery=tuple(recovery),
+        reached=tuple(graph.nodes[i] for i in sorted(reached)),
         causes=causes,
         estimand=estimand,
     )
+
+
+def _reached_by_loss(graph: CausalGraph, recovery: Sequence[Recovery]) -> set[int]:
+    """Returns the nodes whose families a modelled loss reaches where no row shows them whole.
+
+    The rows that lost a value speak of it there, by the law of the loss, if that is identified.
+    """
+    told = {one.column for one in recovery if one.identified and one.by != "ignorable"}
+    return {
+        i for i, family in enumerate(graph.families) if told & {graph.nodes[j] for j in family}
+    }
 
 
 def denied_by_rows(

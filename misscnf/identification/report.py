@@ -115,6 +115,8 @@ class Report:
     """What it was made with."""
     recovery: tuple[Recovery, ...] = ()
     """What identifies each loss that is part of the graph."""
+    reached: tuple[str, ...] = ()
+    """Families that no row shows whole somewhere, and that an identified loss reaches there."""
     causes: CausalGraph | None = None
     """The graph with its hidden causes."""
     estimand: Estimand | None = None

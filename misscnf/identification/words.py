@@ -272,8 +272,12 @@ def _hidden_causes(report: Report) -> list[str]:
 def _families(report: Report) -> str:
     flagged = report.nodes[report.nodes["status"] != "covered"]
     lines = [_verdict(report), *_cut([f"✗ {told}" for told in flagged["sentence"]], report)]
-    if report.covered:
-        names = listed(report.graph.in_blocks(report.covered))
+    if report.reached:
+        names = listed(report.reached)
+        lines.append(f"  ○ not seen whole everywhere, but reached by the modelled loss: {names}")
+    seen = [name for name in report.covered if name not in report.reached]
+    if seen:
+        names = listed(report.graph.in_blocks(seen))
         lines.append(f"  ✓ seen whole, with no region without them found: {names}")
     if report.thin:
         lines += _cut([f"! {told}" for told in report.thin], report)

@@ -100,3 +100,20 @@ def test_check_says_it():
     assert report.recovery[0].by == "shadow"
     assert "x is a shadow variable" in report.summary()
     assert report.to_dict()["recovery"][0]["shadow"] == "x"
+
+
+def test_families_that_an_identified_loss_reaches():
+    """High y are lost, so no row shows x → y where x is high: a gap, unless the loss is told."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=3000)
+    y = x + 0.2 * rng.normal(size=3000)
+    lost = rng.random(3000) < 1.0 / (1.0 + np.exp(-8.0 * (y - 0.5)))
+    df = pd.DataFrame({"x": x, "y": np.where(lost, np.nan, y)})
+    ignored, told, shape = (
+        check(df, "x -> y", loss=loss) for loss in (None, {"y": ["y"]}, {"y": ["y", "x"]})
+    )
+    assert (ignored.uncovered, ignored.reached) == (("y",), ())
+    assert (told.uncovered, told.reached) == ((), ("y",))
+    assert "reached by the modelled loss: y" in str(told)
+    assert "no region without them found: y" not in str(told)
+    assert shape.uncovered == ("y",)  # its shape alone identifies it: nothing is claimed
