@@ -492,7 +492,7 @@ class EffectMixin:
             f"{line.lower:.2g} to {line.upper:.2g} a standard deviation): the answer leans on the "
             f"shape of the laws; look at how sensitive it is to that slope."
             for line in weak_losses(slopes, rules).itertuples()
-            if self.graph_.index(line.column) in between
+            if self.graph_.index(str(line.column)) in between
         )
 
     def _warn_beyond(self, *arms: Do | None) -> tuple[str, ...]:
