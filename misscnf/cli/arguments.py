@@ -7,7 +7,8 @@ r"""Interventions and questions as people write them after an option.
     --effect t:y             of t on y
 
 A value is read by the column of the fitted model, so that 1, 1.0 and True are what they are in the
-table; what is no value of it is read as an expression.
+table; what is no value of it is read as an expression. Names, levels and arrows are enough for
+that (`data.model_file.Outline`): nothing here waits for the model itself.
 """
 
 from __future__ import annotations
@@ -21,11 +22,10 @@ import pandas as pd
 from misscnf.cli.inputs import naming
 from misscnf.data.cells import Label
 from misscnf.data.codecs import Column, Levels
+from misscnf.data.model_file import Outline
 from misscnf.errors import InputError
-from misscnf.estimators.misscnf import MissCNF
+from misscnf.queries.conditions import read_condition
 from misscnf.queries.expressions import Expression
-from misscnf.queries.groups import Group
-from misscnf.queries.interventions import read_policies
 
 __all__ = ["Arm", "read_arm", "read_values", "read_pair", "read_event", "check_share"]
 __all__ += ["check_where", "read_numbers", "read_statistic"]
@@ -36,7 +36,7 @@ Arm = dict[str, Assigned]
 """One of them for each column that is intervened on."""
 
 
-def read_arm(words: Sequence[str] | None, option: str, model: MissCNF) -> Arm:
+def read_arm(words: Sequence[str] | None, option: str, model: Outline) -> Arm:
     """Reads interventions such as `["t=1", "stage=III"]`, one value or rule each."""
     found = _read(words, option, model)
     for word, values in zip(words or (), found.values(), strict=True):
@@ -46,7 +46,7 @@ def read_arm(words: Sequence[str] | None, option: str, model: MissCNF) -> Arm:
 
 
 def read_values(
-    words: Sequence[str], option: str, model: MissCNF
+    words: Sequence[str], option: str, model: Outline
 ) -> tuple[Arm, str | None, list[Assigned]]:
     """Reads interventions, then the one column that may have a grid, and its values."""
     found = _read(words, option, model)
@@ -57,7 +57,7 @@ def read_values(
     return (single, grids[0], found[grids[0]]) if grids else (single, None, [])
 
 
-def _read(words: Sequence[str] | None, option: str, model: MissCNF) -> dict[str, list[Assigned]]:
+def _read(words: Sequence[str] | None, option: str, model: Outline) -> dict[str, list[Assigned]]:
     found: dict[str, list[Assigned]] = {}
     for word in words or ():
         name, equals, text = (part.strip() for part in word.partition("="))
@@ -65,15 +65,28 @@ def _read(words: Sequence[str] | None, option: str, model: MissCNF) -> dict[str,
             raise InputError(f"{option} {word}: expected a column and a value, such as t=1.")
         with naming(f"{option} {word}"):
             column = model.schema_.columns[model.graph_.index(name)]
+            model.graph_.refuse_intervention(name)
         if name in found:
             raise InputError(f"{option} {word}: {name!r} has a value already; give it once.")
         found[name] = _values(text, column, model.graph_.nodes, f"{option} {word}")
-    arm = {name: values[0] for name, values in found.items()}
-    ruled = [f"{name}={rule}" for name, rule in arm.items() if isinstance(rule, Expression)]
-    if ruled:  # what they read must be there, and not what they lead to
-        with naming(f"{option} {' '.join(ruled)}"):
-            read_policies(arm, model.graph_, model.schema_, 1)
+    _check_rules({name: values[0] for name, values in found.items()}, option, model)
     return found
+
+
+def _check_rules(arm: Arm, option: str, model: Outline) -> None:
+    """Refuses rules that read what is not there, or what they lead to."""
+    graph = model.graph_
+    rules = {name: rule for name, rule in arm.items() if isinstance(rule, Expression)}
+    held = frozenset(map(graph.index, arm))
+    with naming(f"{option} {' '.join(f'{name}={rule}' for name, rule in rules.items())}"):
+        reads = {
+            name: {graph.index(column) for column in rule.columns} - {graph.index(name)}
+            for name, rule in rules.items()
+        }
+        if any(read & (held | graph.descendants(held)) for read in reads.values()):
+            from misscnf.queries.interventions import read_policies  # with torch: this is rare
+
+            read_policies(arm, graph, model.schema_, 1)
 
 
 def _values(text: str, column: Column, nodes: Sequence[str], what: str) -> list[Assigned]:
@@ -150,7 +163,7 @@ def read_pair(word: str | None, option: str = "--effect") -> tuple[str, str] | N
     return treatment, outcome
 
 
-def read_event(text: str | None, outcome: str, model: MissCNF) -> Label | None:
+def read_event(text: str | None, outcome: str, model: Outline) -> Label | None:
     """Reads the level whose risk is asked for."""
     if text is None:
         return None
@@ -161,11 +174,11 @@ def read_event(text: str | None, outcome: str, model: MissCNF) -> Label | None:
     return level
 
 
-def check_where(text: str | None, model: MissCNF) -> None:
+def check_where(text: str | None, model: Outline) -> None:
     """Refuses a condition that cannot be read, before any work."""
     if text is not None:
         with naming("--where"):
-            Group(model.graph_, model.schema_, text, None)
+            read_condition(text, model.graph_, model.schema_)
 
 
 def read_statistic(text: str) -> str | float:

@@ -47,7 +47,6 @@ def check(
 ) -> None:
     """Say what the holes leave identified, before any fit. Exits 1 if something is not covered."""
     from misscnf.cli import arguments, inputs, outputs
-    from misscnf.identification import check as find_problems
 
     pair = arguments.read_pair(effect)
     causal_graph = inputs.read_graph(graph, block, latent)
@@ -56,6 +55,8 @@ def check(
     causal_graph = inputs.with_auxiliary(causal_graph, auxiliary, frame)
     causal_graph = inputs.with_loss(causal_graph, loss, frame)
     inputs.check_kinds(kinds, causal_graph, frame)
+    from misscnf.identification import check as find_problems  # with torch, after the options
+
     with inputs.naming(inputs.shown(data)):
         report = find_problems(frame, causal_graph, effect=pair, kinds=kinds)
     if json:

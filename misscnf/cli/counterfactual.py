@@ -56,9 +56,10 @@ def counterfactual(
     outputs.check_table_target(out, json=json)
     arguments.check_share(interval, "--interval")
     how = inputs.reading(na, sep, decimal, dates)
+    asked = inputs.outline(model)
+    arm = arguments.read_arm(do, "--do", asked)
+    frame = inputs.read_model_rows(data, asked, how)
     fitted = inputs.open_model(model, quiet=quiet)
-    arm = arguments.read_arm(do, "--do", fitted)
-    frame = inputs.read_model_rows(data, fitted, how)
     with inputs.naming(inputs.shown(data)):
         if interval is not None:
             inputs.check_replicated(fitted, frame)

@@ -40,14 +40,15 @@ def demo(
     of them without the outcome), and prints the published answer beside ours.
     """
     from misscnf.cli import inputs, outputs
+
+    inputs.check_preset(preset)
+    outputs.check_target(out, folder=True)
     from misscnf.cli.fit import chosen_sentence, show_kinds
     from misscnf.data.nhefs import OUTCOME, PUBLISHED, TREATMENT, load_nhefs, nhefs_graph
     from misscnf.data.table import IncompleteTable
     from misscnf.estimators.misscnf import MissCNF
     from misscnf.identification import check
 
-    inputs.check_preset(preset)
-    outputs.check_target(out, folder=True)
     start = time.monotonic()
     df, graph = load_nhefs(), nhefs_graph()
     table = IncompleteTable.read(df, graph.nodes)

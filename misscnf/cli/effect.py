@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = ["effect"]
 
+NEEDS_DATA = (
+    "--interval needs --data, the table that the model was fitted to; the next one will not, "
+    "since replicates of the fit are kept beside the model."
+)
+
 
 @in_a_sentence
 def effect(
@@ -87,34 +92,36 @@ def effect(
 
     arguments.check_share(interval, "--interval")
     how = inputs.reading(na, sep, decimal, dates)
-    fitted = inputs.open_model(model, quiet=quiet)
-    inputs.check_nodes([on], fitted.graph_, "--on")
-    inputs.check_nodes([by] if by else [], fitted.graph_, "--by")
-    arm, name, grid = arguments.read_values(do or [], "--do", fitted)
-    against = arguments.read_arm(versus, "--versus", fitted)
-    arguments.check_where(where, fitted)
-    if interval is not None and data is None and not fitted._replicated:
-        raise InputError(
-            "--interval needs --data, the table that the model was fitted to; the next one will "
-            "not, since replicates of the fit are kept beside the model."
-        )
-    if data is None and (population or ("rows" if fitted.graph_.blocks else "model")) == "rows":
+    asked = inputs.outline(model)
+    inputs.check_nodes([on], asked.graph_, "--on")
+    inputs.check_nodes([by] if by else [], asked.graph_, "--by")
+    arm, name, grid = arguments.read_values(do or [], "--do", asked)
+    against = arguments.read_arm(versus, "--versus", asked)
+    arguments.check_where(where, asked)
+    level = arguments.read_event(event, on, asked)
+    if interval is not None and data is None and not asked.replicated:
+        raise InputError(NEEDS_DATA)
+    if data is None and (population or ("rows" if asked.graph_.blocks else "model")) == "rows":
         raise InputError(
             "an average over the rows needs --data, their table; or ask for --population model."
         )
-    for asked, flag in ((treated, "--treated"), (by, "--by"), (beside, "--beside")):
-        if asked and name is not None:
+    for given_too, flag in ((treated, "--treated"), (by, "--by"), (beside, "--beside")):
+        if given_too and name is not None:
             raise InputError(f"{flag} is for one value of {name}, not for a grid.")
     if beside and data is None:
         raise InputError("--beside needs --data, the table that the estimates are made from.")
+    rows = None if data is None else inputs.read_model_rows(data, asked, how)
+    fitted = inputs.open_model(model, quiet=quiet)
+    if interval is not None and data is None and not fitted._replicated:
+        raise InputError(NEEDS_DATA)  # those beside it are of another fit
     given: dict[str, Any] = {
         "versus": against or None,
         "where": where,
-        "event": arguments.read_event(event, on, fitted),
+        "event": level,
         "statistic": arguments.read_statistic(statistic),
         "interval": interval,
         "population": population,
-        "data": None if data is None else inputs.read_model_rows(data, fitted, how),
+        "data": rows,
         "seed": seed,
     }
     if draws is not None:

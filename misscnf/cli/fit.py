@@ -74,7 +74,6 @@ def fit(
     """Fit a causal flow to a table with holes. No row is dropped, nothing imputed first."""
     from misscnf.cli import inputs, outputs
     from misscnf.data.table import IncompleteTable
-    from misscnf.estimators.misscnf import MissCNF
 
     inputs.check_preset(preset)
     outputs.check_target(out, folder=True)
@@ -85,6 +84,8 @@ def fit(
     causal_graph = inputs.with_auxiliary(causal_graph, auxiliary, frame)
     causal_graph = inputs.with_loss(causal_graph, loss, frame)
     inputs.check_kinds(kinds, causal_graph, frame)
+    from misscnf.estimators.misscnf import MissCNF  # with torch: all options are known to be good
+
     model = MissCNF(
         causal_graph,
         preset,

@@ -64,8 +64,8 @@ def impute(
     if wide and (out == "-" or original):
         raise InputError("--wide makes a file for each table: give --out, and no --original.")
     how = inputs.reading(na, sep, decimal, dates)
+    frame = inputs.read_model_rows(data, inputs.outline(model), how)
     fitted = inputs.open_model(model, quiet=quiet)
-    frame = inputs.read_model_rows(data, fitted, how)
     with inputs.naming(inputs.shown(data)):
         of_fit = frame if proper else None
         completed = fitted.impute(frame, draws, proper=proper, data=of_fit, seed=seed)

@@ -2,6 +2,9 @@ r"""Tables, graphs and models as the command line names them.
 
 Whatever is wrong with one of them is said with its name: `naming` puts the file or the option
 before a sentence that does not say yet what it is about.
+
+A model is looked at before it is loaded: its `outline` has the names and levels that options are
+held against, so that a bad one is refused before torch is imported.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -18,12 +22,14 @@ from misscnf.cli.endings import say
 from misscnf.data.cells import listed
 from misscnf.data.files import Reading, read_table
 from misscnf.data.kinds import read_requests
+from misscnf.data.model_file import Outline
 from misscnf.data.table import holed_columns
 from misscnf.errors import InputError, naming
-from misscnf.estimators.misscnf import MissCNF
-from misscnf.fitting.settings import preset_settings
 from misscnf.graph import CausalGraph
 from misscnf.graph.readers import names_a_file
+
+if TYPE_CHECKING:
+    from misscnf.estimators.misscnf import MissCNF
 
 __all__ = [
     "naming",
@@ -34,7 +40,15 @@ __all__ = [
     "check_kinds",
     "check_nodes",
 ]
-__all__ += ["check_preset", "open_model", "keep_replicates", "check_replicated", "shown"]
+__all__ += [
+    "PRESETS",
+    "check_preset",
+    "outline",
+    "open_model",
+    "keep_replicates",
+    "check_replicated",
+    "shown",
+]
 
 
 def shown(source: str) -> str:
@@ -66,7 +80,7 @@ def read_rows(source: str, how: Reading | None = None) -> pd.DataFrame:
 
 
 def read_model_rows(
-    source: str, model: MissCNF, how: Reading | None = None, *, partial: bool = False
+    source: str, model: Outline, how: Reading | None = None, *, partial: bool = False
 ) -> pd.DataFrame:
     """Reads rows for a fitted model, all of whose columns must be there.
 
@@ -149,10 +163,15 @@ def _named_lists(option: str, given: Iterable[str], expected: str) -> dict[str, 
     return named
 
 
+PRESETS = ("auto", "linear", "paper")
+"""The names of `fitting.settings.PRESETS`, which cannot be read without torch; a test compares."""
+
+
 def check_preset(name: str) -> None:
     """Refuses a preset that there is not."""
-    with naming("--preset"):
-        preset_settings(name)
+    if name not in PRESETS:
+        known = ", ".join(PRESETS)
+        raise InputError(f"--preset: there is no preset {name!r}; choose one of {known}.")
 
 
 def check_nodes(names: Iterable[str], graph: CausalGraph, option: str) -> None:
@@ -168,10 +187,21 @@ def check_kinds(kinds: str | None, graph: CausalGraph, frame: pd.DataFrame) -> N
         read_requests(kinds, graph.nodes, list(frame.columns))
 
 
-def open_model(folder: str, *, quiet: bool) -> MissCNF:
-    """Loads a model; unless it is to be quiet, it shows the progress of long work."""
+def outline(folder: str) -> Outline:
+    """Reads the graph and the columns of a model, which is all that options need."""
     if not Path(folder).is_dir():
         raise InputError(f"there is no folder {folder!r}; `misscnf fit` makes a model.")
+    found = Outline.read(folder)
+    if found is None:
+        fitted = open_model(folder, quiet=True)  # says what is wrong
+        return Outline(fitted.graph_, fitted.schema_, fitted._replicated)
+    return found
+
+
+def open_model(folder: str, *, quiet: bool) -> MissCNF:
+    """Loads a model; unless it is to be quiet, it shows the progress of long work."""
+    from misscnf.estimators.misscnf import MissCNF  # here, when all options are known to be good
+
     model = MissCNF.load(folder)
     model.progress = False if quiet else None
     return model

@@ -52,10 +52,11 @@ def log_prob(
 
     outputs.check_table_target(out, json=json)
     how = inputs.reading(na, sep, decimal, dates)
+    asked = inputs.outline(model)
+    arm = arguments.read_arm(do, "--do", asked)
+    inputs.check_nodes(given or (), asked.graph_, "--given")
+    frame = inputs.read_model_rows(data, asked, how, partial=True)
     fitted = inputs.open_model(model, quiet=quiet)
-    arm = arguments.read_arm(do, "--do", fitted)
-    inputs.check_nodes(given or (), fitted.graph_, "--given")
-    frame = inputs.read_model_rows(data, fitted, how, partial=True)
     with inputs.naming(inputs.shown(data)):
         scores = fitted.log_prob(frame, given=given or (), do=arm, quality=True, seed=seed)
     table = pd.DataFrame(scores).reset_index(drop=True)

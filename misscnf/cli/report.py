@@ -35,7 +35,6 @@ def report(
 ) -> None:
     """Write a page with the answer, and how far to trust it."""
     from misscnf.cli import arguments, inputs, outputs
-    from misscnf.report import write_report
 
     if Path(out).suffix.lower() not in (".html", ".htm"):
         raise InputError(f"--out {out!r}: a report is an .html file.")
@@ -43,13 +42,15 @@ def report(
     level = interval or None
     arguments.check_share(level, "--interval")
     how = inputs.reading(na, sep, decimal, dates)
-    fitted = inputs.open_model(model, quiet=quiet)
-    pair = arguments.read_pair(effect)
-    inputs.check_nodes(pair or (), fitted.graph_, f"--effect {effect}")
-    inputs.check_nodes(group or (), fitted.graph_, "--group")
+    asked, pair = inputs.outline(model), arguments.read_pair(effect)
+    inputs.check_nodes(pair or (), asked.graph_, f"--effect {effect}")
+    inputs.check_nodes(group or (), asked.graph_, "--group")
     if group and pair is None:
         raise InputError("--group needs --effect, the effect that is asked for in groups.")
-    frame = inputs.read_model_rows(data, fitted, how)
+    frame = inputs.read_model_rows(data, asked, how)
+    fitted = inputs.open_model(model, quiet=quiet)
+    from misscnf.report import write_report
+
     with inputs.naming(inputs.shown(data)), outputs.staged(out) as page:
         write_report(fitted, frame, page, effect=pair, groups=group or (), interval=level)
     say(f"wrote {out}")

@@ -25,6 +25,6 @@ def sample(
     from misscnf.cli import arguments, inputs, outputs
 
     outputs.check_table_target(out, json=json)
+    arm = arguments.read_arm(do, "--do", inputs.outline(model))
     fitted = inputs.open_model(model, quiet=quiet)
-    arm = arguments.read_arm(do, "--do", fitted)
     outputs.write_table(fitted.sample(rows, do=arm, seed=seed), out, json=json)

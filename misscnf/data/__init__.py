@@ -2,6 +2,7 @@
 
 table           a typed table with holes, standardised and back; its schema
 files           tables as files, read and written whole
+model_file      what the JSON of a saved model says, before torch is imported
 column_names    which column is which: names for arrays, columns for nodes
 cells, dtypes   single cells, and the dtypes that they come in and go back to
 kinds           what kind each column is, asked for or inferred, and why

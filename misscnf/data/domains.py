@@ -24,13 +24,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from misscnf.data.scales import Unit
 from misscnf.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["Domain", "Continuous", "Binary", "Ordinal", "Categorical", "Count", "Semicontinuous"]
 __all__ += ["HeavyTailed", "Latent", "CONTINUOUS", "LATENT"]
@@ -176,7 +176,7 @@ class Ordinal(_Levelled, _Numbered, kind="ordinal"):
 
     def encode(self, x: Tensor) -> Tensor:
         """Returns the code, standardised, and the indicators of levels between the ends."""
-        return torch.cat([super().encode(x), _indicators(x, self.levels - 1)], dim=-1)
+        return _joined(super().encode(x), _indicators(x, self.levels - 1))
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class Count(_Numbered, kind="count"):
 
     def encode(self, x: Tensor) -> Tensor:
         number = super().encode(x)
-        return torch.cat([number, (x == 0).to(x)[..., None]], -1) if self.has_zero else number
+        return _joined(number, (x == 0).to(x)[..., None]) if self.has_zero else number
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ class Semicontinuous(_Numbered, kind="semicontinuous", discrete=False):
         return x[..., None] == x.new_tensor(self.atoms)
 
     def encode(self, x: Tensor) -> Tensor:
-        return torch.cat([super().encode(x), self.at_atom(x).to(x)], -1)
+        return _joined(super().encode(x), self.at_atom(x).to(x))
 
     def nearest(self, x: Tensor) -> Tensor:
         return x.clamp(*self.ends)
@@ -254,5 +254,14 @@ class Semicontinuous(_Numbered, kind="semicontinuous", discrete=False):
 
 def _indicators(x: Tensor, end: int) -> Tensor:
     """Returns whether each value is the level 1, 2, …, end − 1, (..., end − 1)."""
+    import torch
+
     levels = torch.arange(1, end, device=x.device, dtype=x.dtype)
     return (x[..., None] == levels).to(x)
+
+
+def _joined(*features: Tensor) -> Tensor:
+    """Returns features beside one another, (..., all of them)."""
+    import torch
+
+    return torch.cat(features, -1)

@@ -5,18 +5,21 @@ r"""Between the user's units x and the model's z: a link and a standardisation, 
 
 A plain column has no link. One with a link has room only between its ends: no value at or beyond
 them can be drawn, and one that is seen there has density zero.
+
+A saved model can be looked at without torch, which takes seconds to import: in this folder it is
+imported where tensors are worked on.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Literal, get_args
 
 from misscnf.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["Unit", "Link"]
 
@@ -73,6 +76,8 @@ class Unit:
         """Returns g(x), for values that there is room for."""
         if self.affine:
             return x
+        import torch
+
         above = torch.log(x - self.low)
         return above if self.link == "log" else above - torch.log(self.high - x)
 
@@ -85,6 +90,8 @@ class Unit:
         g = z * self.scale + self.location
         if self.affine:
             return g
+        import torch
+
         if self.link == "log":
             x = self.low + torch.exp(g)
         else:  # from the nearer end, since 1 − p loses the digits of a small p
@@ -96,6 +103,8 @@ class Unit:
 
     def log_link_slope(self, x: Tensor) -> Tensor:
         """Returns log g′(x), (...)."""
+        import torch
+
         if self.affine:
             return torch.zeros_like(x)
         of_log = -torch.log(x - self.low)

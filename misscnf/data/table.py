@@ -10,7 +10,7 @@ the last term for continuous columns only. A hole is False in `observed` and a f
 enters. The original cells are kept, because decoding an encoded number may change its last bit.
 """
 
-__all__ = ["IncompleteTable", "Schema", "Table", "read_table", "describe", "holed_columns"]
+from __future__ import annotations
 
 import hashlib
 import json
@@ -22,12 +22,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import torch
-from torch import Tensor
 
 from misscnf import options
 from misscnf.data.cells import listed, row_label
@@ -46,6 +44,11 @@ from misscnf.data.kinds import (
 )
 from misscnf.errors import InputError
 from misscnf.graph.indicators import column_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["IncompleteTable", "Schema", "Table", "read_table", "describe", "holed_columns"]
 
 logger = logging.getLogger("misscnf")
 
@@ -103,6 +106,8 @@ class Schema:
 
     def log_slope(self, raw: np.ndarray, counted: Tensor) -> Tensor:
         """log|dz/dx| of each row (N,) of raw numbers (N, d), over the cells that count (N, d)."""
+        import torch
+
         slopes = [-math.log(column.unit.scale) for column in self.columns]
         total = counted.double() @ torch.tensor(slopes, dtype=torch.float64)
         for j, column in enumerate(self.columns):
@@ -145,13 +150,18 @@ class Schema:
             "notes": [asdict(note) for note in self.notes],
         }
 
+    @staticmethod
+    def columns_from(entry: Mapping[str, Any]) -> tuple[Column, ...]:
+        """The codecs of what `to_dict` gave."""
+        return tuple(CODECS[column["kind"]].from_dict(column) for column in entry["columns"])
+
     @classmethod
-    def from_dict(cls, entry: Mapping[str, Any]) -> "Schema":
+    def from_dict(cls, entry: Mapping[str, Any]) -> Schema:
         """The inverse of `to_dict`."""
         try:
-            columns = [CODECS[column["kind"]].from_dict(column) for column in entry["columns"]]
+            columns = cls.columns_from(entry)
             notes = [options.from_dict(Note, note) for note in entry.get("notes", ())]
-            schema = cls(tuple(columns), tuple(notes))
+            schema = cls(columns, tuple(notes))
             for column in columns:  # its kind can be asked for, and its domain is one
                 read_requests({column.name: column.request}, schema.nodes)
                 column.series(np.zeros(1) if column.domain.discrete else np.array([0.5]))
@@ -191,7 +201,7 @@ class IncompleteTable:
     @classmethod
     def read(
         cls,
-        source: "Table",
+        source: Table,
         nodes: Sequence[str],
         schema: Schema | None = None,
         *,
@@ -201,7 +211,7 @@ class IncompleteTable:
         keep_impossible: bool = False,
         require_all: bool = True,
         latent: Mapping[str, int | None] | None = None,
-    ) -> "IncompleteTable":
+    ) -> IncompleteTable:
         """Reads a table and picks the columns of the nodes, by name and in any order.
 
         Arguments:
@@ -265,8 +275,10 @@ class IncompleteTable:
         cells: tuple[pd.Series, ...],
         schema: Schema,
         unseen: str,
-    ) -> "IncompleteTable":
+    ) -> IncompleteTable:
         """Turns the cells of the nodes into the model's numbers."""
+        import torch
+
         pairs = zip(schema.columns, cells, strict=True)
         raw = np.column_stack([column.read(part, unseen=unseen) for column, part in pairs])
         possible = [column.possible(raw[:, j]) for j, column in enumerate(schema.columns)]
@@ -292,7 +304,7 @@ class IncompleteTable:
             logger.info("Columns not in the graph are ignored: %s.", listed(table.ignored))
         return table
 
-    def in_order(self, nodes: Sequence[str]) -> "IncompleteTable":
+    def in_order(self, nodes: Sequence[str]) -> IncompleteTable:
         """Returns the same rows with their columns in another order."""
         places = [self.nodes.index(node) for node in nodes]
         columns, notes = self.schema.columns, self.schema.notes
@@ -351,7 +363,7 @@ class IncompleteTable:
         found.update(np.ascontiguousarray(np.nan_to_num(self.raw, nan=np.inf)).tobytes())
         return found.hexdigest()
 
-    def select(self, rows: Tensor) -> "IncompleteTable":
+    def select(self, rows: Tensor) -> IncompleteTable:
         """The rows of these positions, or those where a boolean vector (N,) is True."""
         positions = rows.cpu()
         places = positions.numpy()
@@ -471,7 +483,7 @@ def holed_columns(source: pd.DataFrame | IncompleteTable) -> list[str]:
 
 
 def _to_numpy(values: Tensor) -> np.ndarray:
-    return values.detach().to("cpu", torch.float64).numpy()
+    return values.detach().cpu().double().numpy()
 
 
 def _frame(cells: Mapping[str, pd.Series], index: pd.Index) -> pd.DataFrame:

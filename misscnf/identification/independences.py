@@ -56,8 +56,6 @@ from dataclasses import dataclass
 import networkx as nx
 import numpy as np
 from scipy.special import expit, fdtrc, ndtri
-from scipy.stats import rankdata
-from sklearn.ensemble import HistGradientBoostingRegressor
 
 from misscnf.data.table import IncompleteTable
 from misscnf.fitting.select.parents import Moments
@@ -303,6 +301,8 @@ class _Tests:
 
     def _trees(self, left: np.ndarray, parents: np.ndarray, w: np.ndarray) -> np.ndarray:
         """Returns what boosted trees of the parents find in residuals, learned on other rows."""
+        from sklearn.ensemble import HistGradientBoostingRegressor  # slow to import, rarely asked
+
         found, folds = np.zeros_like(left), np.arange(len(left)) % self.rules.folds
         for fold, column in itertools.product(range(self.rules.folds), range(left.shape[1])):
             learn, judge = folds != fold, folds == fold
@@ -327,6 +327,8 @@ class _Features:
         values, shown = column.values, column.observed
         levels, counts = np.unique(values[shown], return_counts=True)
         if column.ordered and len(levels) > 2:
+            from scipy.stats import rankdata  # slow to import: a loaded model asks for none of it
+
             z = np.full(len(values), np.nan)
             z[shown] = ndtri((rankdata(values[shown]) - 0.5) / shown.sum())
             return _Features(np.column_stack([z, z**2]), number=True)

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from scipy import special, stats
+from scipy import special
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
@@ -164,6 +164,8 @@ class _Law:
 
     def _invert(self, mass: np.ndarray, upper: np.ndarray) -> np.ndarray:
         """Returns the same by scipy's quantile, with the digits of either tail."""
+        from scipy import stats  # here, since it takes a second to import and is rarely asked
+
         level = np.where(upper, 1.0 - mass, mass)
         if self.r is None:
             guess = stats.poisson.ppf(level, self.mean)

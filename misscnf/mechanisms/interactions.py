@@ -44,7 +44,7 @@ class Factors(NamedTuple):
         """Returns terms that are one everywhere."""
         zero = like.new_zeros(terms, FACTORS)
         column = torch.zeros(terms, FACTORS, dtype=torch.int64, device=like.device)
-        one = torch.ones_like(zero)
+        one = like.new_ones(terms, FACTORS)  # ones_like asks for sympy where nothing is in memory
         return Factors(column, zero, zero.clone(), one, one.clone())
 
     def terms(self, features: Tensor) -> Tensor:

@@ -23,6 +23,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from misscnf.data.files import digest, write_atomically
+from misscnf.data.model_file import REPLICATES
 from misscnf.model.structural import StructuralModel
 from misscnf.paths import expanded
 
@@ -87,7 +88,7 @@ def _digest(tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> str:
 
 
 def _file(folder: str | os.PathLike[str]) -> Path:
-    return expanded(folder) / "replicates.safetensors"
+    return expanded(folder) / REPLICATES
 
 
 def _build(fit: StructuralModel, stacked: Mapping[str, Tensor]) -> list[StructuralModel]:

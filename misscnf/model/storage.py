@@ -21,6 +21,16 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from misscnf.data.files import digest, write_atomically
+from misscnf.data.model_file import (
+    ABOUT,
+    FORMAT,
+    VERSION,
+    own_digest,
+    read_about,
+    read_bytes,
+    read_graph,
+    refusal,
+)
 from misscnf.errors import InputError, ModelFileError
 from misscnf.graph import CausalGraph
 from misscnf.mechanisms import Mechanism
@@ -30,9 +40,7 @@ from misscnf.paths import expanded
 __all__ = ["save_model", "load_model", "fingerprint", "refusing"]
 __all__ += ["describe_block", "build_mechanism"]
 
-FORMAT = "misscnf model"
-VERSION = 2
-ABOUT, PARAMETERS = "model.json", "parameters.safetensors"
+PARAMETERS = "parameters.safetensors"
 
 
 def save_model(
@@ -48,7 +56,7 @@ def save_model(
         "parameters": digest(data),
         "about": dict(about),
     }
-    content["digest"] = _own_digest(content)
+    content["digest"] = own_digest(content)
     try:
         target.mkdir(parents=True, exist_ok=True)
         write_atomically(target / PARAMETERS, data)
@@ -65,12 +73,10 @@ def load_model(folder: str | os.PathLike[str]) -> tuple[StructuralModel, dict[st
         ModelFileError: Where a file is missing, altered, or not one of ours.
     """
     source = expanded(folder)
-    content = _read_json(source)
-    if _own_digest(content) != content.get("digest"):
-        raise _refuse(source / ABOUT, "has been altered since it was saved")
-    data = _read_bytes(source / PARAMETERS)
+    content = read_about(source)
+    data = read_bytes(source / PARAMETERS)
     if digest(data) != content.get("parameters"):
-        raise _refuse(source / PARAMETERS, "is not the file that the model was saved with")
+        raise refusal(source / PARAMETERS, "is not the file that the model was saved with")
     with refusing(folder):
         about = content["about"]
         if not isinstance(about, dict):
@@ -94,7 +100,7 @@ def refusing(folder: str | os.PathLike[str]) -> Iterator[None]:
         raise
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise _refuse(Path(folder) / ABOUT, f"describes no model ({reason})") from error
+        raise refusal(Path(folder) / ABOUT, f"describes no model ({reason})") from error
 
 
 def describe_block(model: StructuralModel, block: int) -> dict[str, Any]:
@@ -109,9 +115,7 @@ def describe_block(model: StructuralModel, block: int) -> dict[str, Any]:
 
 
 def _build(content: Mapping[str, Any], tensors: dict[str, Tensor]) -> StructuralModel:
-    plain = CausalGraph.read(dict(content["graph"]))
-    beside = content.get("blocks"), content.get("auxiliary", ()), content.get("latent")
-    graph = CausalGraph.from_edges(plain.edges, plain.nodes, *beside)
+    graph = read_graph(content)
     with torch.device("meta"):  # no memory is asked for before the shapes are known to fit
         sketch = _assemble(content, graph)
     shapes = {name: tensor.shape for name, tensor in sketch.state_dict().items()}
@@ -154,37 +158,3 @@ def _content(model: StructuralModel) -> dict[str, Any]:
     if model.graph.latent:
         content["latent"] = model.graph.latent
     return dict(json.loads(json.dumps(content)))
-
-
-def _own_digest(content: Mapping[str, Any]) -> str:
-    rest = {key: value for key, value in content.items() if key != "digest"}
-    return digest(json.dumps(rest, sort_keys=True).encode())
-
-
-def _read_json(source: Path) -> dict[str, Any]:
-    path = source / ABOUT
-    data = _read_bytes(path)
-    try:
-        content = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise _refuse(path, "is not readable as JSON") from error
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise _refuse(path, "is not a misscnf model")
-    if content.get("version") != VERSION:
-        raise ModelFileError(
-            f"{str(path)!r} was saved by another version of misscnf (format "
-            f"{content.get('version')!r}; this one reads {VERSION}); fit the model again and save "
-            f"it, or use the misscnf that saved it."
-        )
-    return content
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise _refuse(path, f"cannot be read ({error.strerror})") from error
-
-
-def _refuse(path: Path, why: str) -> ModelFileError:
-    return ModelFileError(f"{str(path)!r} {why}; save the model again, or name another folder.")

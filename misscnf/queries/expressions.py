@@ -27,7 +27,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from misscnf.data.cells import plain
 from misscnf.errors import InputError
@@ -72,6 +71,12 @@ def _chances(*pairs: Any) -> dict[Any, Any]:  # noqa: ANN401 - levels and number
     return dict(zip(levels, pairs[1::2], strict=True))
 
 
+def _law(name: str, *parameters: Any) -> Any:  # noqa: ANN401 - numbers; a frozen distribution
+    from scipy import stats  # here, since it takes a second to import and few texts draw
+
+    return getattr(stats, name)(*parameters)
+
+
 class _Call(NamedTuple):
     """What a name that is called does."""
 
@@ -95,9 +100,9 @@ _CALLS = {
     "notna": _Call(1, 1, pd.notna),
     "between": _Call(3, 3, lambda x, low, high: np.logical_and(x >= low, x <= high)),
     "bernoulli": _Call(1, 1, lambda p: p, draws=True),
-    "normal": _Call(2, 2, lambda mean, sd: stats.norm(mean, sd), draws=True),
-    "uniform": _Call(2, 2, lambda a, b: stats.uniform(a, np.subtract(b, a)), draws=True),
-    "poisson": _Call(1, 1, lambda mean: stats.poisson(mean), draws=True),
+    "normal": _Call(2, 2, lambda mean, sd: _law("norm", mean, sd), draws=True),
+    "uniform": _Call(2, 2, lambda a, b: _law("uniform", a, np.subtract(b, a)), draws=True),
+    "poisson": _Call(1, 1, lambda mean: _law("poisson", mean), draws=True),
     "choose": _Call(2, 40, _chances, draws=True),
 }
 _METHODS = ("isna", "notna", "between")

@@ -30,9 +30,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.special import expit, logit
-from scipy.stats import norm
-from scipy.stats import t as student
+from scipy.special import expit, logit, ndtri, stdtrit
 from torch import Tensor
 
 from misscnf.fitting.replicates import Replicates
@@ -161,8 +159,8 @@ class Spread:
     def half_width(self, level: float) -> float:
         """Returns half of the interval, in the scale of the answers."""
         side = 0.5 + level / 2.0
-        of_rows = self.error * float(student.ppf(side, self.degrees))
-        return math.hypot(of_rows, self.of_forms * float(norm.ppf(side)))
+        of_rows = self.error * float(stdtrit(self.degrees, side))
+        return math.hypot(of_rows, self.of_forms * float(ndtri(side)))
 
     def interval(
         self, value: float, level: float, ends: tuple[float, float] = (-math.inf, math.inf)

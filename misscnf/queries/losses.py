@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from scipy import stats
+from scipy.special import stdtrit
 
 from misscnf.data.codecs import Column, Levels
 from misscnf.fitting.settings import Replication
@@ -54,7 +54,7 @@ def loss_slopes(
     others = np.array([[_slope(one, *step[2:]) for step in steps] for one in replicates])
     many = len(others) > 1
     errors = others.std(0, ddof=1) if many else np.full(len(steps), np.nan)
-    reach = stats.t.ppf(0.975, len(others) - 1) * errors if many else errors
+    reach = stdtrit(len(others) - 1, 0.975) * errors if many else errors
     table = pd.DataFrame(
         {
             "column": [step[0] for step in steps],

@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from misscnf.data.codecs import Levels
 from misscnf.data.table import IncompleteTable
@@ -146,5 +146,5 @@ def _complete(
 
 
 def _around(estimate: float, error: float, level: float) -> Interval:
-    half = float(norm.ppf(0.5 + level / 2.0)) * error
+    half = float(ndtri(0.5 + level / 2.0)) * error
     return estimate - half, estimate + half

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy.special import stdtr, stdtrit
 
 from misscnf.display.notebook import card, number_text
 from misscnf.errors import InputError
@@ -184,7 +184,7 @@ def _rubin(
     error = np.sqrt(t)
     with np.errstate(divide="ignore", invalid="ignore"):
         statistic = estimate / error
-    half = stats.t.ppf((1 + level) / 2, df) * error
+    half = stdtrit(df, (1 + level) / 2) * error
     columns = {
         "estimate": estimate,
         "standard_error": error,
@@ -192,7 +192,7 @@ def _rubin(
         "upper": estimate + half,
         "statistic": statistic,
         "df": df,
-        "p_value": 2 * stats.t.sf(np.abs(statistic), df),
+        "p_value": 2 * stdtr(df, -np.abs(statistic)),
         "riv": increase,
         "lambda": share,
         "fmi": (increase + 2 / (df + 3)) / (increase + 1),

@@ -29,8 +29,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logit
-from scipy.stats import beta, norm
+from scipy.special import betainccinv, betaincinv, logit, ndtri
 
 from misscnf.fitting.replicates import Replicates
 from misscnf.queries.influence import Spread
@@ -86,7 +85,7 @@ class Risk:
         rarer = min(value, 1.0 - value)
         if not variance > 0.0 or rarer >= source.settings.few_shares * variance * product:
             variance = spread.error**2 + spread.of_forms**2
-            wide = (spread.half_width(level) / float(norm.ppf(0.5 + level / 2.0))) ** 2
+            wide = (spread.half_width(level) / float(ndtri(0.5 + level / 2.0))) ** 2
         if not variance > 0.0:
             return Risk(value, (value, value), math.inf, 0.0, logits)
         people = 1.0 / (wide * product)
@@ -137,8 +136,8 @@ def _logits(value: float, answers: Sequence[float]) -> np.ndarray:
 def _exact(events: float, others: float, level: float) -> Interval:
     """Returns the interval of a proportion by Clopper and Pearson, of counts of any size."""
     tail, least = 0.5 - level / 2.0, np.finfo(np.float64).tiny  # what stands for zero in scipy
-    lower = float(beta.ppf(tail, events, others + 1.0))
-    return (lower if lower > least else 0.0, float(beta.isf(tail, events + 1.0, others)))
+    lower = float(betaincinv(events, others + 1.0, tail))
+    return (lower if lower > least else 0.0, float(betainccinv(events + 1.0, others, tail)))
 
 
 def far(first: float, second: float, correlation: float) -> float:

@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import torch
-from scipy.stats import t as student
+from scipy.special import stdtrit
 from torch import Tensor
 
 from misscnf.data.table import IncompleteTable, Table
@@ -268,7 +268,7 @@ class QueryMixin(SensitivityMixin):
         """
         hidden = values.var(0) if len(values) > 1 else torch.zeros_like(values[0])
         spread = (hidden + others.var(0)).sqrt()
-        by = float(student.ppf(0.5 + level / 2, len(others) - 1)) * spread
+        by = float(stdtrit(len(others) - 1, 0.5 + level / 2)) * spread
         middle = values.mean(0)
         for j in nodes:
             column = self.schema_.columns[j]

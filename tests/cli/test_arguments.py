@@ -118,7 +118,7 @@ def test_a_rule_beside_a_grid_and_on_the_treated(call, here):
 
 REFUSED = {
     "downstream": ("t=y > 3", "--do t=y > 3: the rule for 't' reads 'y', which is downstream"),
-    "unknown column": ("t=agee > 60", "--do t=agee > 60: .*reads 'agee', .*did you mean 'age'?"),
+    "unknown column": ("t=agee > 60", "--do t=agee > 60: .*no node 'agee'; did you mean 'age'?"),
     "unknown function": ("dose=mni(dose, 2)", "--do dose=mni.*: .*did you mean min"),
     "attribute": ("dose=dose.real", "--do dose=dose.real: .*which an expression cannot have"),
     "import": ("dose=__import__('os')", "--do dose=__import__.*which is not there"),

@@ -17,11 +17,10 @@ import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-import torch
 from pandas.api.types import is_integer_dtype
 
 from misscnf.data import dtypes
@@ -29,6 +28,9 @@ from misscnf.data.cells import read_numbers
 from misscnf.data.domains import Domain
 from misscnf.data.dtypes import FLOAT, Dtype
 from misscnf.data.scales import Unit
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["Column"]
 
@@ -160,5 +162,7 @@ class Column(ABC):
         return cls(**{name: dtype if name == "dtype" else entry[name] for name in names})
 
 
-def _tensor(numbers: np.ndarray) -> torch.Tensor:
+def _tensor(numbers: np.ndarray) -> Tensor:
+    import torch
+
     return torch.tensor(np.asarray(numbers, dtype=np.float64))

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from pandas.api.types import is_integer_dtype
 
 from misscnf.data import dtypes
@@ -46,6 +45,8 @@ class Continuous(Column, kinds=("continuous",)):
         `link` is a unit with the link and the ends, if there is one. A dtype that cannot hold
         drawn numbers gives way to float64.
         """
+        import torch
+
         refuse_constant(name, cells)
         link = link or Unit()
         location, scale = _moments(link.apply_link(torch.tensor(cells)).numpy())

@@ -15,9 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-import torch
 from pandas.api.types import is_integer_dtype
-from scipy import optimize, stats
 
 from misscnf.data import domains, dtypes
 from misscnf.data.codecs.base import Column
@@ -151,6 +149,9 @@ def _unit(
     if len(learned) == 1:
         return learned[0]
     plain, linked = learned
+    import torch
+    from scipy import stats
+
     numbers = torch.tensor(rest)
     of_linked = stats.norm.logpdf(linked.encode(numbers)) + linked.log_slope(numbers).numpy()
     return linked if of_linked.sum() > _cut_off_log_likelihood(plain, rest, ends) else plain
@@ -160,6 +161,8 @@ def _cut_off_log_likelihood(
     unit: Unit, rest: np.ndarray, ends: tuple[float | None, float | None]
 ) -> float:
     """Returns the largest log-likelihood of normal laws that are cut off at the ends."""
+    from scipy import optimize, stats
+
     z = (rest - unit.location) / unit.scale
     low, high = (
         side * math.inf if end is None else (end - unit.location) / unit.scale

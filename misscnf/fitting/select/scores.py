@@ -25,7 +25,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from scipy.stats import chi2
+from scipy.special import chdtrc
 from torch import Tensor
 
 from misscnf.draws import derive_generator
@@ -132,7 +132,7 @@ def p_value(left: Tensor) -> float:
     total, spread = left.sum(0), left.T @ left
     rank = int(torch.linalg.matrix_rank(spread, hermitian=True))
     statistic = total @ torch.linalg.pinv(spread, hermitian=True) @ total
-    return float(chi2.sf(float(statistic), rank)) if rank else 1.0
+    return float(chdtrc(rank, float(statistic))) if rank else 1.0
 
 
 def combined_p_value(left: Sequence[Tensor]) -> float:
