@@ -87,7 +87,8 @@ def read_model_rows(
     Where `partial`, one column is enough; the others are then missing in every row.
     """
     frame = read_rows(source, how)
-    nodes = [name for name in model.graph_.nodes if name not in model.graph_.latent]
+    made = {*model.schema_.indicators, *model.schema_.latent}  # nodes without a column
+    nodes = [name for j, name in enumerate(model.schema_.nodes) if j not in made]
     absent = [name for name in nodes if name not in frame.columns]
     if absent and not (partial and len(absent) < len(nodes)):
         raise InputError(
