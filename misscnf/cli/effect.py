@@ -134,7 +134,8 @@ def effect(
             shown = _plain(answer, extra) if json else _told(answer, extra)
         else:
             curve = fitted.curve(on, name, grid, do=arm, **given)
-            lines = {"outcome": on, "along": name, "curve": curve.to_dict(orient="records")}
+            lines = {"outcome": on, "along": name, "population": curve.attrs["population"]}
+            lines |= {"curve": curve.to_dict(orient="records")}
             shown = lines if json else _curve(on, name, against, curve)
     inputs.keep_replicates(fitted, model)
     if json:
@@ -189,4 +190,5 @@ def _curve(on: str, name: str, against: Arm, curve: pd.DataFrame) -> str:
     measure = curve.attrs["measure"]
     what = f"the {curve.attrs['statistic']}"
     estimate = f"the estimate ({measure}) versus {versus}"
-    return f"{on} along {name}: {what} under each value, and {estimate}\n{table}"
+    over = {"rows": "the rows of the table"}.get(curve.attrs["population"], "units of the model")
+    return f"{on} along {name}: {what} under each value, and {estimate}, over {over}\n{table}"

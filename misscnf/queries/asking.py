@@ -177,7 +177,10 @@ class EffectMixin:
                 networks; further questions use the same replicates.
             population: Who is averaged over: "model", units that it draws, or "rows", those of the
                 table, their holes completed by posterior draws. The default is "rows" where the
-                graph has blocks, whose law then hardly matters, and "model" elsewhere.
+                graph has blocks, whose law then hardly matters, and where the law of the
+                covariates is not trusted (rows deny an independence among them that the answer
+                leans on, or one of them does not follow its causes); "model" elsewhere. The
+                answer says which it was.
             data: The table of the fit, where the model was loaded from disk.
             replicates: How many; by default 16 where there are networks, 100 where there are none.
             draws: Units that are averaged.
@@ -200,6 +203,8 @@ class EffectMixin:
         known = [] if source is None else [one.cells for one in source.without]
         notes += self._heavy(ask) + self._unlikely(ask, known) + denied + hidden
         notes += self._weak_losses(ask)
+        because = self._population(ask, population, data)[1]
+        effects = [replace(effect, population_because=because) for effect in effects]
         effects = [
             one.with_groups_known(replace(effect, notes=notes + effect.notes), self.model_)
             for one, effect in zip(asks, effects, strict=True)
@@ -264,7 +269,8 @@ class EffectMixin:
             A row a value: the value, `mean` (of the outcome, or the risk of the event), `estimate`
             (against `versus`); with bands also mean_lower, mean_upper, lower, upper. An outcome
             with levels and neither numbers nor an event has a row a value and `level`. What the
-            estimate is stands in `attrs["measure"]`.
+            estimate is stands in `attrs["measure"]`, who was averaged over in
+            `attrs["population"]`.
         """
         doses = [{**(do or {}), along: value} for value in values]
         if not doses:
@@ -277,6 +283,7 @@ class EffectMixin:
             logger.warning("%s", note[0].upper() + note[1:])
         asked = self._each(ask, interval, population, data, replicates, draws, seed)
         table, *answers = (ask.curve(model, units, doses, versus) for model, units in asked)
+        table.attrs["population"] = self._population(ask, population, data)[0]
         lines = len(table) // len(doses)
         table.insert(0, along, [value for value in values for _ in range(lines)])
         source, _ = self._replicates(interval, data, replicates)
@@ -335,9 +342,7 @@ class EffectMixin:
     ) -> Iterator[tuple[StructuralModel, Units]]:
         """Yields the fit, and each replicate where an interval is asked for, with their units."""
         self._refuse_level(interval, replicates)
-        population = population or ("rows" if self.graph_.blocks else "model")
-        if population not in ("rows", "model"):
-            raise InputError(f"population is 'rows' or 'model'; got {population!r}.")
+        population, _ = self._population(ask, population, data)
         few = self.settings_.replicates
         if population == "rows":
             rows = self._rows(data, draws, seed)
@@ -357,6 +362,40 @@ class EffectMixin:
         for asked in self._replicates(interval, data, replicates)[1]:
             own = noise[: few.units]
             yield asked.model, Units(own, asked.natural(own, seed))
+
+    def _population(self, ask: Question, asked: str | None, data: Table | None) -> tuple[str, str]:
+        """Returns who is averaged over, and why these where nobody said so.
+
+        Units of the model are as good as its law of the covariates. Where that is not trusted, the
+        rows themselves are the safer ones, if they are at hand.
+        """
+        if asked is not None:
+            if asked not in ("rows", "model"):
+                raise InputError(f"population is 'rows' or 'model'; got {asked!r}.")
+            return asked, ""
+        if self.graph_.blocks:
+            return "rows", "the graph has a block, whose law then hardly matters"
+        why = self._doubted_covariates(ask)
+        if not why or data is not None or self._table is not None:
+            return ("rows", why) if why else ("model", "")
+        safer = "so an average over the rows themselves is safer; give the table of the fit for it"
+        return "model", f"{why}, {safer}"
+
+    def _doubted_covariates(self, ask: Question) -> str:
+        """Says what speaks against the law of the columns that interventions do not move."""
+        graph, outcome = self.graph_, self.graph_.nodes[ask.node]
+        held = list(dict.fromkeys(name for arm in ask.interventions for name in arm))
+        denied = [
+            f"{line.node} ⟂ {line.other}"
+            for line in self._leaned_on(outcome, held, "model")
+            if graph.index(line.node) not in ask.moved
+        ]
+        if denied:
+            more = f" and {len(denied) - 1} more" if len(denied) > 1 else ""
+            return f"the rows deny {denied[0]}{more} among the covariates"
+        between = graph.ancestral_closure([ask.node]) - ask.moved
+        rough = [name for name in self.rough_ if held and graph.index(name) in between]
+        return f"the law of {rough[0]} does not follow the rows" if rough else ""
 
     def _rows(self, data: Table | None, draws: int, seed: int) -> RowPopulation:
         """Returns the rows of the table, completed so often that they are about so many units."""
@@ -509,17 +548,24 @@ class EffectMixin:
         return sentences
 
     def _denied(self, outcome: str, do: Do, population: str) -> tuple[str, ...]:
-        """Returns what rows say against independences that effects on an outcome lean on."""
+        """Returns a note on independences that an effect leans on and the rows deny."""
+        found = self._leaned_on(outcome, list(do), population)
+        return (denied_sentence(found),) if found else ()
+
+    def _leaned_on(
+        self, outcome: str, held: Sequence[str], population: str
+    ) -> list[Contradiction]:
+        """Returns the independences that effects on an outcome lean on and the rows deny."""
         schema, rows = self.schema_, population == "rows"
         kept = zip(schema.nodes, schema.notes, strict=False)
         holed = {name for name, note in kept if note.holes}
-        effects = [(treatment, outcome) for treatment in do]
+        effects = [(treatment, outcome) for treatment in held]
         found = dict.fromkeys(
             line
             for effect in effects
             for line in leaned_on(self.graph_, effect, self.denied_, holed=holed, rows=rows)
         )
-        return (denied_sentence(list(found)),) if found else ()
+        return list(found)
 
     def _notes_on_hidden(
         self, ask: Question, do: Do, by: str | Sequence[Part] | None = None

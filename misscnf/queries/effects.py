@@ -98,6 +98,8 @@ class Effect:
     """Why there is no interval, or why it is wide: the rows say little of this answer."""
     population: str = "model"
     """Who was averaged over: units that the model draws, or the "rows" of the table."""
+    population_because: str = ""
+    """Why these, where nobody asked for them."""
     mean_interval: Interval | None = None
     """For the sampling error of the fit, of `mean`."""
     mean_versus_interval: Interval | None = None
@@ -123,9 +125,18 @@ class Effect:
         return f"effect on {self.outcome} of {written(self.do)} versus {versus}{within}"
 
     def __str__(self) -> str:
-        groups = [] if self.groups is None else [str(self.groups)]
+        groups = [f"  {self.averaged_over}"]
+        groups += [] if self.groups is None else [str(self.groups)]
         notes = [f"  But {note}" for note in self.notes + self.doubts]
         return "\n".join([f"{self.title}: {self.told}", *groups, *notes])
+
+    @property
+    def averaged_over(self) -> str:
+        """Who was averaged over, and why these, in words."""
+        rows = "the rows of the table, their holes completed by posterior draws"
+        over = rows if self.population == "rows" else f"{self.draws:,} units that the model draws"
+        because = f": {self.population_because}" if self.population_because else ""
+        return f"Averaged over {over}{because}."
 
     @property
     def told(self) -> str:
@@ -204,6 +215,7 @@ class Effect:
         }
         told |= {f"{arm} under do": self.mean, f"{arm} under versus": self.mean_versus}
         told |= {"draws": self.draws, "replicates": self.replicates}
+        told |= {"population": self.averaged_over}
         levels = self.probabilities
         tables = {} if levels is None else {"probability of each level": levels}
         if self.groups is not None:

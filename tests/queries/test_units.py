@@ -104,3 +104,52 @@ def test_monte_carlo_errors_of_rows_come_from_their_completions():
     assert of_rows.mean(numbers) == 3.0
     assert of_rows.covariance([numbers])[0, 0] == pytest.approx(1.0 / 3.0)  # of 2, 3 and 4
     assert Units.alike(6).covariance([numbers])[0, 0] == pytest.approx(numbers.var(ddof=1) / 6)
+
+
+@pytest.fixture(scope="module")
+def confounded():
+    """Two covariates that go together, and a graph that denies it."""
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=400)
+    b = 0.7 * a + 0.7 * rng.normal(size=400)
+    t = (rng.random(400) < 1.0 / (1.0 + np.exp(-a - b))).astype(int)
+    table = pd.DataFrame({"a": a, "b": b, "t": t, "y": t + a + b + rng.normal(size=400)})
+    table.loc[rng.random(400) < 0.2, "y"] = np.nan
+    arrows = "a -> t; b -> t; a -> y; b -> y; t -> y"
+    fits = {
+        graph: MissCNF(graph, "linear", progress=False).fit(table)
+        for graph in (arrows, f"{arrows}; a -> b")
+    }
+    return table, *fits.values()
+
+
+ON_T = {"do": {"t": 1}, "versus": {"t": 0}}
+
+
+def test_rows_are_the_default_where_they_deny_the_law_of_the_covariates(confounded):
+    _, wrong, right = confounded
+    effect = wrong.effect("y", **ON_T)
+    assert effect.population == "rows"
+    assert "the rows deny b ⟂ a among the covariates" in str(effect)
+    assert not effect.notes  # rows that show both lean on no independence of theirs
+    assert "the rows of the table" in effect._repr_html_()
+    assert wrong.curve("y", "t", [0, 1]).attrs["population"] == "rows"
+    assert right.effect("y", **ON_T).population == "model"
+    assert "units that the model draws." in str(right.effect("y", **ON_T))
+
+
+def test_who_is_asked_for_is_averaged_over(confounded):
+    _, wrong, _ = confounded
+    effect = wrong.effect("y", **ON_T, population="model")
+    assert effect.population == "model"
+    assert "b ⟂ a" in " ".join(effect.notes)
+
+
+def test_a_loaded_model_asks_for_the_rows_that_would_be_safer(confounded, tmp_path):
+    table, wrong, _ = confounded
+    wrong.save(tmp_path / "model")
+    loaded = MissCNF.load(tmp_path / "model")
+    effect = loaded.effect("y", **ON_T)
+    assert effect.population == "model"
+    assert "give the table of the fit" in str(effect)
+    assert loaded.effect("y", **ON_T, data=table).population == "rows"
