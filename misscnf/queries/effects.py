@@ -144,7 +144,9 @@ class Effect:
         if self.estimate is None:
             table = "" if self.probabilities is None else self.probabilities.round(4).to_string()
             return f"probability of each level, Monte-Carlo standard errors\n{table}"
-        of = self.statistic if self.event is None else f"risk of {self.outcome} = {self.event}:"
+        of = self.statistic
+        if self.event is not None:
+            of = f"risk of {self.outcome} = {_level(self.event)}:"
         if self.mean_versus is None:
             return f"{of} {self.shown(self.estimate, self.interval)}{self._simulated}"
         arms = f"{self._arm(self.mean, self.mean_interval)} against "
@@ -511,3 +513,8 @@ def _indicated(arms: Arms, code: int) -> Arms:
     """Returns the probability of a level: 1 where the outcome has it, if it is no average."""
     first, second = (arm[:, code] if arm.ndim == 2 else (arm == code) + 0.0 for arm in arms)
     return first, second
+
+
+def _level(event: Label) -> str:
+    """Returns a level as people write it: holes have made 1 the number 1.0."""
+    return f"{event:g}" if isinstance(event, float) else str(event)
