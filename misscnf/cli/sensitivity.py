@@ -91,19 +91,21 @@ def sensitivity(
     if data is None:
         raise InputError("--data is needed: the table that the model was fitted to.")
     how = inputs.reading(na, sep, decimal, dates)
+    asked = inputs.outline(model)
+    inputs.check_nodes([on], asked.graph_, "--on")
+    inputs.check_nodes([loss] if loss else [], asked.graph_, "--loss")
+    first = arguments.read_arm(do, "--do", asked)
+    second = arguments.read_arm(versus, "--versus", asked)
+    level = arguments.read_event(event, on, asked)
+    table = inputs.read_model_rows(data, asked, how)
     fitted = inputs.open_model(model, quiet=quiet)
-    inputs.check_nodes([on], fitted.graph_, "--on")
-    inputs.check_nodes([loss] if loss else [], fitted.graph_, "--loss")
-    first = arguments.read_arm(do, "--do", fitted)
-    second = arguments.read_arm(versus, "--versus", fitted)
-    table = inputs.read_model_rows(data, fitted, how)
     with inputs.naming("--loss" if loss else name):
         found = fitted.sensitivity(
             on,
             first,
             second or None,
             loss=loss,
-            event=arguments.read_event(event, on, fitted),
+            event=level,
             interval=interval or None,
             data=table,
             seed=seed,

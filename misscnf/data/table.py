@@ -321,8 +321,10 @@ class IncompleteTable:
             cells=tuple(self.cells[j] for j in places),
         )
 
-    def with_indicator(self, node: str) -> "IncompleteTable":
+    def with_indicator(self, node: str) -> IncompleteTable:
         """Returns the same rows with one more column, an indicator of loss, made from them."""
+        import torch
+
         lost = ~self.observed[:, self.nodes.index(column_of(node) or "")]
         cells = pd.Series(lost.numpy(), index=self.index)
         (column,), (note,) = choose_columns([cells], [node], None, [], None)
