@@ -158,9 +158,9 @@ class _Task:
         with self.timings.stage("linear model"):
             return fit_linear(self.structure, rows, self.settings, start, rough=rough)
 
-    def only_line(self, *, rough: bool = False) -> Fitted:
-        """Fits the linear model to all rows; see `fit_linear` for roughly."""
-        line = self.solve(self.everything, rough=rough)
+    def only_line(self, line: LinearFit | None = None) -> Fitted:
+        """Fits the linear model to all rows, or takes the one that was fitted."""
+        line = line or self.solve(self.everything)
         if not line.converged:
             logger.warning("the linear fit stopped before it converged.")
         history = [EpochRecord(epoch=line.iterations, train=line.log_prob)]
@@ -189,7 +189,7 @@ class _Task:
             epochs = math.ceil(shares[stage] * training.epochs)
             short = replace(training, epochs=epochs, complete_family_share=0.0)
             settings = replace(settings, training=short)
-        if training.gradient == "fisher" and self.plan.largest() > training.most_together:
+        if self.on_completions:
             trained = [b for b, form in enumerate(forms) if form.mean or form.scale or form.noise]
             return model, self._train_on_completions(model, trained, settings, stage)
         model.float().to(self.device)
@@ -198,6 +198,19 @@ class _Task:
             trainer = Trainer(objective, settings.training, self._checkpoint(stage))
             history = trainer.run(self.watch)
         return model.double().cpu(), history
+
+    @cached_property
+    def on_completions(self) -> bool:
+        """Whether networks are trained on completions.
+
+        Where rows hide much together, or sums over levels and counts, a step would cost all these
+        integrals, though a network has to do with few of them.
+        """
+        hidden, training = self.plan.hidden, self.settings.training
+        discrete = torch.tensor([domain.discrete for domain in self.structure.domains])
+        sums = bool(hidden[:, discrete].any())
+        dear = sums or self.plan.largest() > training.most_together
+        return training.gradient == "fisher" and dear
 
     def _train_on_completions(
         self, model: StructuralModel, blocks: Collection[int], settings: Settings, stage: str
@@ -229,23 +242,26 @@ class _Task:
         model.double()
         return history
 
-    def refined(self, fitted: Fitted) -> Fitted:
-        """Moves a rough fit of lines to the maximum."""
-        rounds = self.maximise(fitted.model)
-        history = [EpochRecord(epoch=rounds, train=self.log_prob(fitted.model))]
-        return replace(fitted, history=history)
-
     def with_products(self, linear: Fitted) -> Fitted:
-        """Lets lines keep products of their parents, by which groups may differ."""
+        """Lets lines keep products of their parents, by which groups may differ.
+
+        They are near their maximum then, which is all that tests of lines ask for.
+        """
         with self.timings.stage("products"):
             laws = with_products(linear.model, self.given)
         if not laws:
             return linear
-        model, rough = with_mechanisms(linear.model, laws), bool(linear.loss_starts)
-        rounds = self.maximise(model, rough=rough)
-        history = [EpochRecord(epoch=rounds, train=self.log_prob(model))]
+        model = with_mechanisms(linear.model, laws)
+        self.maximise(model, rough=True)
         forms = tuple(Form(curve=model.block(b).curve_size) for b in range(len(model.blocks)))
-        return replace(linear, model=model, history=history, block_forms=forms)
+        return replace(linear, model=model, history=[], block_forms=forms)
+
+    def settled(self, fitted: Fitted, *, near: bool = False) -> Fitted:
+        """Moves lines and curves to the maximum, and says what the rows are worth there."""
+        rounds = self.maximise(fitted.model, near=near)
+        return replace(
+            fitted, history=[EpochRecord(epoch=rounds, train=self.log_prob(fitted.model))]
+        )
 
     def with_roughness(self, fitted: Fitted) -> Fitted:
         """Tests whether what the fit leaves still waves."""
@@ -271,7 +287,7 @@ class _Task:
                 mechanisms[block], forms[block] = law, replace(form, curve=law.curve_size)
         return model.like(mechanisms), tuple(forms)
 
-    def maximise(self, model: StructuralModel, *, rough: bool = False) -> int:
+    def maximise(self, model: StructuralModel, *, rough: bool = False, near: bool = False) -> int:
         """Moves lines and curves to the maximum of the likelihood; returns the rounds it took."""
         about = (self.everything, self.settings, self.seed)
         with self.timings.stage("maximising"):
@@ -279,7 +295,7 @@ class _Task:
                 kept = (self.chains, self._maximising, self.modes)
                 return maximise_on_chains(model, *about, *kept, rough=rough)
             given = (*about, self._maximising, self.modes, self.chains)
-            return maximise_monte_carlo(model, *given, rough=rough)
+            return maximise_monte_carlo(model, *given, rough=rough, near=near)
 
     def log_prob(self, model: StructuralModel) -> float:
         """Returns the mean log-density of what all rows show; of some, where they hide much."""
@@ -385,28 +401,31 @@ def _all_networks(task: _Task) -> Fitted:
 
 def _nonlinear_means(task: _Task) -> Fitted:
     """Gives curves and networks to the blocks that earn one."""
-    linear = task.only_line(rough=True)
+    line = task.solve(task.everything, rough=True)
+    linear = task.only_line(line)
     plain = task.with_products(linear)
     means = task.means(plain.model)
     plain = replace(plain, comparison=means.comparison, rivals=means.rivals)
     if not means.networks and not means.curves:
         logger.info("no node asks for more than a line: the linear model is used.")
-        return task.refined(plain) if plain.loss_starts else plain
+        at_maximum = plain.model is line.model and not line.near
+        return plain if at_maximum else task.settled(plain, near=not plain.loss_starts)
     blocks = range(len(task.structure.blocks))
     solved = {b: means.curves.get(b, plain.model.block(b)) for b in blocks}
     forms = tuple(
         Form(mean=True) if b in means.networks else Form(curve=law.curve_size)
         for b, law in solved.items()
     )
-    if means.networks:
-        line = task.solve(task.train, start=linear.model).model
-        curves = {b: law for b, law in solved.items() if forms[b].curve}
-        model, history = task.train_forms(forms, with_mechanisms(line, curves), "network")
-        task.maximise(model)
-    else:
-        model = with_mechanisms(plain.model, means.curves)
-        history = [EpochRecord(epoch=task.maximise(model), train=task.log_prob(model))]
-    return replace(plain, model=model, history=history, block_forms=forms)
+    plain = replace(plain, block_forms=forms)
+    if not means.networks:
+        return task.settled(replace(plain, model=with_mechanisms(plain.model, means.curves)))
+    start = linear.model
+    if not task.on_completions:  # held-out rows judge steps on rows, and must not be known
+        start = task.solve(task.train, start=start).model
+    curves = {b: law for b, law in solved.items() if forms[b].curve}
+    model, history = task.train_forms(forms, with_mechanisms(start, curves), "network")
+    task.maximise(model)
+    return replace(plain, model=model, history=history)
 
 
 def _with_richer_noise(task: _Task, fitted: Fitted) -> Fitted:

@@ -48,6 +48,9 @@ class Solving:
     """Nats by which the log-likelihood of the table may differ with other random numbers, for a
     generalised linear fit to search it: sums and quadrature are below, draws far above. A
     sampling error is worth half a nat for every parameter."""
+    noise_rows: int = 50
+    """Rows of which that is measured, among those that may have to be drawn: it only has to tell
+    hundredths of a nat from nats."""
     least_information: float = 1e-3
     """Of the largest eigenvalue of the information: a flatter direction is not stretched more."""
     completions: int = 32

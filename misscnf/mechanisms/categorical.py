@@ -21,6 +21,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Generator, Tensor
 
@@ -62,7 +63,7 @@ class GumbelMax(LevelMechanism):
     def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:
         """Draws the noises given that x won, (..., levels)."""
         log_probs = torch.log_softmax(self.logits(parents), -1)
-        shape = torch.broadcast_shapes(x.shape, log_probs.shape[:-1])
+        shape = np.broadcast_shapes(x.shape, log_probs.shape[:-1])
         log_probs = log_probs.expand(*shape, -1)
         uniform = interior_uniform(log_probs.shape, generator, log_probs)
         won = x.expand(shape)[..., None] == torch.arange(self.levels, device=x.device)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Generator, Tensor
 
@@ -33,7 +34,8 @@ class LevelMechanism(Mechanism):
 
     def _at(self, x: Tensor, of_levels: Tensor) -> Tensor:
         """Takes what belongs to the level x from (..., levels); to the first, where x is none."""
-        shape = torch.broadcast_shapes(x.shape, of_levels.shape[:-1])
+        # of numpy: the function of torch imports sympy at its first call, half a second
+        shape = np.broadcast_shapes(x.shape, of_levels.shape[:-1])
         k = torch.where(self._legal(x), x, 0.0).long().expand(shape)[..., None]
         return of_levels.expand(*shape, -1).gather(-1, k)[..., 0]
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -158,13 +158,13 @@ class CrossFit:
         """Returns what richness in some blocks gains over richness in others."""
         return ElpdDifference.of(RichSet(self, rich).log_prob() - RichSet(self, over).log_prob())
 
-    def choose(self, z: float) -> frozenset[int]:
-        """Returns the blocks that earn a rich mechanism, by z standard errors."""
+    def choose(self, z: Mapping[int, float]) -> frozenset[int]:
+        """Returns the blocks that earn a rich mechanism, each by its z standard errors."""
         chosen, sharing = RichSet(self, self.candidates), self._sharing()
         ratios = {block: chosen.elpd_difference(block).ratio for block in self.candidates}
         while ratios:
-            ratio, weakest = min((ratio, block) for block, ratio in ratios.items())
-            if ratio > z:
+            above, weakest = min((ratio - z[block], block) for block, ratio in ratios.items())
+            if above > 0.0:
                 break
             chosen.toggle(weakest)
             del ratios[weakest]

@@ -35,6 +35,8 @@ class Given:
     """(N, S, d) where the modes of what the rows hide are remembered"""
     chains: Chains | None = None
     """of the rows, where they hide much together"""
+    drawn: list[tuple[RowSource, Tensor, Completions]] = field(default_factory=list)
+    """the last rows that were completed, the parameters of the model and what it made of them"""
 
     @property
     def selection(self) -> Selection:
@@ -69,10 +71,16 @@ class Given:
         return replace(self, rows=rows, modes=None, chains=None)
 
     def complete(self, model: StructuralModel, purpose: str) -> Completions:
-        """Returns completions of the rows by a model."""
+        """Returns completions of the rows by a model; those of before if it is where it was."""
+        state = torch.cat([part.flatten().double() for part in model.state_dict().values()])
+        for rows, then, completions in self.drawn:
+            if rows is self.rows and torch.equal(then, state):
+                return completions
         count, effort = self.selection.completions, self.settings.integration.completions
         about = (count, self.generator(purpose), effort, self.modes, self.chains)
-        return Completions.draw(model, self.rows, *about)
+        found = Completions.draw(model, self.rows, *about)
+        self.drawn[:] = [(self.rows, state, found)]
+        return found
 
 
 def some_rows(rows: RowSource, settings: Selection, seed: int) -> RowSource:

@@ -12,6 +12,9 @@ A line here is one with the products of its parents that it keeps (`products`).
    Members of a block of columns, and wide families with few rows for their features, try none.
    Two that try have twice the luck: where only one of them beats the line, it has to do so more
    clearly, if the rows are so many that the other could have seen what it sees.
+   Levels and counts have no curve, so that nothing speaks for their network but the network. Of m
+   such blocks the luckiest looks best: each has to pass the test, and beat its line, as clearly as
+   makes one of m pass by luck no more often than one alone (Bonferroni).
 
 Networks are compared on completions by the line, which favour the line a little where much is
 hidden; completions by a network would favour that network, and cost a fit. Curves that were chosen
@@ -23,9 +26,11 @@ What was not taken, and might have been, is kept with its weight (`Rival`): inte
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
+
+from scipy.stats import norm
 
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.elpd import ElpdDifference
@@ -113,14 +118,19 @@ def choose_means(line: StructuralModel, given: Given, *, networks: bool = True) 
     if not networks:
         taken = {b: trials[b].mechanism() for b in sorted(clear | narrow)}
         return Means(None, taken, rivals=_rivals({**trials, **untaken}, taken, given))
-    trained = {b for b in asking if given.may_train(b)}
-    loud = {b for b in trained if b not in known or p_values[b] < selection.network_p_value}
+    trained, lone = {b for b in asking if given.may_train(b)}, _without_curve(line, p_values)
+    loud = {
+        b
+        for b in trained
+        if b not in known or p_values[b] < selection.network_p_value / lone.get(b, 1)
+    }
     with stage("trying networks"):
         candidates, curves = (
             frozenset(loud | (narrow & trained)) - clear,
             {b: trials[b].mechanism() for b in clear},
         )
-        compared = _compare_networks(line, completions, candidates, curves, given)
+        bars = {b: _as_clear_as(selection.z, of=lone.get(b, 1)) for b in candidates}
+        compared = _compare_networks(line, completions, bars, curves, given)
         winning = clear | (narrow & compared.chosen)
         beaten = {b for b in winning & trained if trials[b].loses_to_network()}
     alone = {b for b in compared.chosen - winning if compared.clearly(b, trials.get(b))}
@@ -152,6 +162,17 @@ def _rivals(
         if rival.weight * trial.departure() >= given.selection.least_departure:
             found[block] = rival
     return found
+
+
+def _without_curve(line: StructuralModel, blocks: Collection[int]) -> dict[int, int]:
+    """Returns the blocks that have no curve between line and network, each with their number."""
+    found = [b for b in blocks if "curve" not in line.block(b).growths]
+    return dict.fromkeys(found, len(found))
+
+
+def _as_clear_as(z: float, of: int) -> float:
+    """Returns how many errors the luckiest of so many exceeds as seldom as one alone exceeds z."""
+    return float(norm.isf(norm.sf(z) / of))
 
 
 def _family(given: Given, completions: Completions, block: int) -> Family:
@@ -220,7 +241,7 @@ class _Compared:
 def _compare_networks(
     line: StructuralModel,
     completions: Completions,
-    candidates: frozenset[int],
+    bars: Mapping[int, float],
     curves: Mapping[int, Mechanism],
     given: Given,
 ) -> _Compared:
@@ -228,9 +249,17 @@ def _compare_networks(
 
     Where a neighbour has a curve already, that curve stands beside both: through its line, a bend
     that is seen by way of the neighbour would not be seen.
+
+    Arguments:
+        line: The linear fit.
+        completions: Completions of the rows by it.
+        bars: Of the blocks that try: standard errors by which they must beat the line.
+        curves: Those that were chosen, by block.
+        given: Structure, rows, settings and seed.
     """
-    if not candidates:
+    if not bars:
         return _Compared()
+    candidates = frozenset(bars)
     around = set[int]().union(*(blankets(line)[b] for b in candidates))
     beside = {b: curve for b, curve in curves.items() if b in around}
     selection, settings = given.selection, given.settings
@@ -249,7 +278,7 @@ def _compare_networks(
     ]
     about = (candidates, given, selection.steps, frozenset(beside))
     crossed = cross_fit(completions, folds, starts, lines, *about)
-    chosen = crossed.choose(selection.z)
+    chosen = crossed.choose(bars)
     best = RichSet(crossed, chosen)
     return _Compared(
         crossed.elpd_difference(chosen or candidates, frozenset()),

@@ -22,7 +22,7 @@ import torch
 from torch import Generator, Tensor
 
 from misscnf.fitting.completions import Cells, Completions
-from misscnf.fitting.select.scores import ScoreTests, combined_p_value, residual_of
+from misscnf.fitting.select.scores import Left, ScoreTests, combined_p_value, residual_of
 from misscnf.fitting.settings import Selection
 from misscnf.mechanisms import Mechanism
 from misscnf.model import StructuralModel
@@ -60,7 +60,7 @@ def nonlinearity_p_values(
             return torch.cat([times(scores, group) for group in groups], 1)
 
         left = tests.left(block, bent)
-        found[block] = combined_p_value(left.split(sizes, 1))
+        found[block] = combined_p_value(left.split(sizes))
     return found
 
 
@@ -82,7 +82,7 @@ def left_p_value(
     generator = torch.Generator().manual_seed(seed)
     groups = _directions(mechanism.features(x), settings, generator)
     left = residual_of(times(scores, torch.cat(groups, 1)), times(scores, mean.columns(x)))
-    return combined_p_value(left.split([group.shape[1] for group in groups], 1))
+    return combined_p_value(Left.of(left).split([group.shape[1] for group in groups]))
 
 
 def straight(mechanism: Mechanism, cells: Cells) -> Tensor:

@@ -146,7 +146,7 @@ def _terms(
         h = (candidates.values(x, centre) - tilt[0] - x @ tilt[1:]) / unit
         return times(mechanism.line_scores(cells.own, cells.parents), h)
 
-    left = tests.left(block, bent).reshape(tests.rows, -1, len(unit))
+    left = tests.left(block, bent).rows.reshape(tests.rows, -1, len(unit))
     spread, information, gain = (
         torch.ones_like(unit),
         torch.ones_like(unit),

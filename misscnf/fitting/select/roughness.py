@@ -71,10 +71,11 @@ def rough_blocks(model: StructuralModel, given: Given) -> Mapping[int, Rough]:
         # All bands at once: what is regressed out of them is the same.
         left = tests.left(block, _Waves(bands, settings.farthest))
         lengths = [len(frequencies) for _, frequencies in bands]
-        each = left.shape[1] // sum(lengths)
-        groups = list(left.split([each * length for length in lengths], 1))
+        each = left.rows.shape[1] // sum(lengths)
+        groups = left.split([each * length for length in lengths])
         heard = [
-            group.shape[1] * settings.rows_a_wave <= int(group.any(1).sum()) for group in groups
+            group.rows.shape[1] * settings.rows_a_wave <= int(group.rows.any(1).sum())
+            for group in groups
         ]
         groups, parents = (list(compress(of, heard)) for of in (groups, parents))
         if groups:

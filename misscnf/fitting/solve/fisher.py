@@ -66,11 +66,17 @@ def row_log_likelihood(
 def likelihood_noise(model: StructuralModel, rows: RowSource, settings: Settings) -> float:
     """Returns by how much the log-likelihood of the table differs with other random numbers.
 
-    Next to nothing where integrals are sums, closed forms or quadrature; nats where drawn.
+    Next to nothing where integrals are sums, closed forms or quadrature; nats where drawn. Only
+    rows that hide several nodes together may have to be drawn: some of these are asked.
     """
-    some = rows_by_chance(rows, settings.solving.whitening_rows)
+    components = Plan.of(model.graph, rows).components()
+    opaque = torch.tensor([form is None for form in model.linear_forms()])
+    together = components.row[(components.size > 1) & components.touching(opaque)].unique()
+    if not len(together):
+        return 0.0
+    some = rows_by_chance(SelectedRows(rows, together), settings.solving.noise_rows)
     one, other = (log_likelihoods(model, some, settings, of) for of in ("line", "another"))
-    squares = (one - other).square().sum() * (len(rows) / (2 * len(some)))
+    squares = (one - other).square().sum() * (len(together) / (2 * len(some)))
     return math.sqrt(float(squares))
 
 

@@ -69,8 +69,9 @@ def fit_linear(
         settings: Numbers of the search.
         start: A linear model close by, such as the fit to most of these rows; without it, each
             block starts from its own fit. It is left as it is.
-        rough: Whether the best of several starts is enough, where a loss depends on the value it
-            hides: the maximum of some of the rows.
+        rough: Whether to stop near the maximum where integrals are drawn: a richer model that
+            starts there is maximised later. Where a loss depends on the value it hides, the best
+            of several starts is enough: the maximum of some of the rows.
     """
     settings = settings or Settings()
     model = structure.build(Shape(hidden=())).double()
@@ -87,11 +88,15 @@ def fit_linear(
         model, starts = start_losses(model, rows, settings)
         if rough:
             log_prob = max(one.log_prob for one in starts)
-            return LinearFit(model, log_prob, len(starts), converged=True, starts=starts)
+            return LinearFit(
+                model, log_prob, len(starts), converged=True, starts=starts, near=True
+            )
     if likelihood_noise(model, rows, settings) > settings.solving.most_noise_of_line:
-        rounds = maximise_monte_carlo(model, rows, settings, seed=0)
-        log_prob = float(log_likelihoods(model, rows, settings, "line").mean())
-        return LinearFit(model, log_prob, rounds, converged=True, starts=starts)
+        rounds = maximise_monte_carlo(model, rows, settings, seed=0, rough=rough)
+        log_prob = math.nan
+        if not rough:
+            log_prob = float(log_likelihoods(model, rows, settings, "line").mean())
+        return LinearFit(model, log_prob, rounds, converged=True, starts=starts, near=rough)
     plan, effort = Plan.of(structure.graph, rows), settings.integration.linear
     found = maximise(
         model.parameters(),

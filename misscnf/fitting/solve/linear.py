@@ -45,6 +45,8 @@ class LinearFit:
     converged: bool
     starts: tuple[LossStart, ...] = ()
     """what came of several starts, where a loss depends on the value it hides"""
+    near: bool = False
+    """whether it is only near its maximum, as was asked for"""
 
 
 def fit_linear_gaussian(

@@ -9,8 +9,10 @@ every row K times by the model as it is (`completions`), and climb
 on the likelihood of these completions by the quasi-Newton method, the columns of every completion
 being evaluated once. It is EM with a likelihood instead of its lower bound, which needs few rounds
 where much is hidden. Steps are measured in posterior errors of what the completions would say,
-were they data. A constant scale moves with its mean; a network of the scale stays, and weighs the
-rows of its mean.
+were they data. Where levels or counts are among what moves, a round ends once steps gain less
+than a ten-thousandth of a nat in the table, one before the last once they gain less than a
+hundredth. A constant scale moves with its mean; a network of the scale stays, and weighs the rows
+of its mean.
 
 A round moves the model by the noise of its completions too, which is worth about 1 / 2K of a nat
 for every coefficient, and more where most of what is known of it is hidden. The model is near its
@@ -27,6 +29,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
 import torch
 from torch import Generator, Tensor
 
@@ -36,6 +39,7 @@ from misscnf.errors import FitError
 from misscnf.fitting.completions import Completions, Families
 from misscnf.fitting.settings import Settings, Solving
 from misscnf.fitting.solve.quasi_newton import maximise
+from misscnf.fitting.solve.sandwich import VectorLaw
 from misscnf.inference.chains import Chains
 from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import Effort
@@ -121,10 +125,24 @@ class _Line:
 class _Other:
     """A mechanism without networks, whose parameters are moved in their place."""
 
-    def __init__(self, mechanism: Mechanism) -> None:
+    def __init__(self, mechanism: Mechanism, nodes: tuple[int, ...], batches: Batches) -> None:
         self.mechanism = mechanism
         self.parameters = list(mechanism.parameters())
         self.start = [parameter.detach().clone() for parameter in self.parameters]
+        self.cells = [batch.nodes[i] for batch in batches for i in nodes]
+
+    def whitening(self, least: float) -> Tensor:
+        """Returns W with W Wᵀ the inverse of the information of a completed row, bounded."""
+        law = VectorLaw(self.mechanism)
+        said = law.prior_precision.diag()
+        for cell in self.cells:
+            said = said + law.curvature(cell.own, cell.parents, cell.shares())
+        rows = sum(float(cell.shares().sum()) for cell in self.cells)
+        size, direction = torch.linalg.eigh((said + said.T) / (2.0 * max(rows, 1.0)))
+        if not bool(size.isfinite().all()):
+            return torch.eye(len(said)).to(said)
+        floor = least * max(float(size.max()), RIDGE)
+        return direction / size.clamp(min=floor).sqrt()
 
     def log_prob(self, at: tuple[int, int], own: Tensor, parents: Tensor) -> Tensor:
         return self.mechanism.log_prob(own, parents)
@@ -154,6 +172,7 @@ def maximise_monte_carlo(
     chains: Chains | None = None,
     *,
     rough: bool = False,
+    near: bool = False,
 ) -> int:
     """Moves lines and curves to the maximum of the likelihood, in place; networks stay.
 
@@ -166,6 +185,7 @@ def maximise_monte_carlo(
         modes: Where those of the rows are remembered, (N, S, d); see `integrate`.
         chains: Chains of the rows; see `complete`.
         rough: Whether to stop near the maximum, without the last rounds.
+        near: Whether it is near the maximum already, so that the last rounds are enough.
 
     Returns:
         The number of rounds.
@@ -180,7 +200,7 @@ def maximise_monte_carlo(
     fine = _for_rows(efforts.fine_completions, len(rows), solving)
     most = solving.most_rounds + last
     first = solving.loss_completions if model.graph.own_losses else solving.completions
-    before, near_maximum, shared = math.inf, False, 0
+    before, near_maximum, shared = math.inf, near, 0
     for number in range(most):
         generator = derive_generator(seed, "settle", number)
         effort, count = efforts.training, first
@@ -190,7 +210,8 @@ def maximise_monte_carlo(
         batches = _complete(model, rows, count, generator, effort, modes, chains)
         laws = _laws(model, batches)
         try:
-            gain = _maximise_completions(model, batches, laws)
+            about = (model, batches, laws, solving)
+            gain = _maximise_completions(*about, rough=not near_maximum)
         except FitError:  # a table so odd that not even its start has a likelihood
             logger.warning("lines and curves stay where round %d of their fit left them.", number)
             break
@@ -242,11 +263,13 @@ def _laws(model: StructuralModel, batches: Batches) -> Laws:
         if mean is not None:
             laws[block] = _Line(mean, nodes, batches)
         elif _moves(mechanism):
-            laws[block] = _Other(mechanism)
+            laws[block] = _Other(mechanism, nodes, batches)
     return laws
 
 
-def _maximise_completions(model: StructuralModel, batches: Batches, laws: Laws) -> float:
+def _maximise_completions(
+    model: StructuralModel, batches: Batches, laws: Laws, solving: Solving, *, rough: bool
+) -> float:
     """Moves the laws to the maximum of the likelihood of completions; returns its gain in nats."""
     rows = sum(batch.rows for batch in batches)
 
@@ -266,5 +289,29 @@ def _maximise_completions(model: StructuralModel, batches: Batches, laws: Laws) 
         return total
 
     parameters = [part for law in laws.values() for part in law.parameters]
-    found = maximise(parameters, log_likelihood, steps=30, memory=20, value_tolerance=1e-10)
+    whitening, tolerance = None, 1e-10
+    if any(isinstance(law, _Other) for law in laws.values()):
+        whitening = _whitening(laws, solving)
+        tolerance = solving.newton_tolerance * (1.0 if rough else 0.01) / rows
+    found = maximise(
+        parameters,
+        log_likelihood,
+        steps=30,
+        memory=20,
+        value_tolerance=tolerance,
+        whitening=whitening,
+    )
     return (found.value - found.start) * rows
+
+
+def _whitening(laws: Laws, solving: Solving) -> np.ndarray:
+    """Returns the coordinates in which a completed row says one of every parameter."""
+    parts = []
+    for law in laws.values():
+        if isinstance(law, _Other):
+            parts.append(law.whitening(solving.least_information))
+        else:  # a line has them already
+            size = sum(part.numel() for part in law.parameters)
+            parts.append(torch.eye(size, dtype=torch.float64))
+    found: np.ndarray = torch.block_diag(*parts).numpy()
+    return found

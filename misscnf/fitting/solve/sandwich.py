@@ -35,7 +35,7 @@ from misscnf.fitting.settings import Replication
 from misscnf.mechanisms import Mechanism
 from misscnf.model import StructuralModel
 
-__all__ = ["one_step_replicates", "Information", "measure_information", "moved"]
+__all__ = ["one_step_replicates", "Information", "VectorLaw", "measure_information", "moved"]
 
 ENTRIES_AT_ONCE = 2**22
 """Of scores: bounds the memory of their covariances."""
@@ -111,10 +111,10 @@ class Information:
         return bread @ (self.scores.T @ self.scores) @ bread
 
 
-class _Block:
+class VectorLaw:
     """One mechanism as a function of the vector of its parameters."""
 
-    def __init__(self, mechanism: Mechanism, start: int) -> None:
+    def __init__(self, mechanism: Mechanism, start: int = 0) -> None:
         self.shell = LogProb(mechanism)
         parameters = dict(mechanism.named_parameters())
         self.shapes = {f"mechanism.{at}": part.shape for at, part in parameters.items()}
@@ -160,9 +160,9 @@ def measure_information(
         completions: Completions of the rows by it; two at least.
         settings: Numbers of the Newton steps.
     """
-    settings, blocks, size = settings or Replication(), list[_Block](), 0
+    settings, blocks, size = settings or Replication(), list[VectorLaw](), 0
     for block in range(len(model.blocks)):
-        blocks.append(_Block(model.block(block), size))
+        blocks.append(VectorLaw(model.block(block), size))
         size = blocks[-1].place.stop
     matrix, complete = torch.zeros(2, size, size, dtype=torch.float64)
     by_node, scores = [blocks[block] for block in model.block_of], []
@@ -184,7 +184,7 @@ def measure_information(
 
 
 def _information_of(
-    by_node: list[_Block], completions: Completions, rows: Tensor, size: int
+    by_node: list[VectorLaw], completions: Completions, rows: Tensor, size: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Returns scores (n, p) of some rows, their information (p, p), and that of complete ones."""
     families = completions.families(rows)
@@ -216,7 +216,7 @@ class _ComponentScores:
         count: Completions of a row, K.
     """
 
-    def __init__(self, by_node: list[_Block], families: Families, count: int) -> None:
+    def __init__(self, by_node: list[VectorLaw], families: Families, count: int) -> None:
         component = torch.cat([family.component for family in families.nodes])
         lengths = [len(family.component) for family in families.nodes]
         sizes = torch.tensor([len(block.vector) for block in by_node])
