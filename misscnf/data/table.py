@@ -124,19 +124,20 @@ class Schema:
         *,
         holes: bool = False,
         latents: bool = False,
+        only: Collection[str] = (),
     ) -> pd.DataFrame:
         """A DataFrame of the user's cells, with a column per node, of the model's values (N, d).
 
         Numbers of the `exact` nodes are shown as they are where their dtype would round them. With
         `holes`, cells are missing where the indicator of their column says so. With `latents`,
-        hidden causes have columns too.
+        hidden causes have columns too. `only` names the columns that are wanted; none for all.
         """
         numbers = _to_numpy(values)
         left_out = {*self.indicators, *(() if latents else self.latent)}
         cells = {
             column.name: column.series(numbers[:, j], exact=j in exact)
             for j, column in enumerate(self.columns)
-            if j not in left_out
+            if j not in left_out and (not only or column.name in only)
         }
         for i, j in self.indicators.items() if holes else ():
             name = self.columns[j].name

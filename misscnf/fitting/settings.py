@@ -375,9 +375,12 @@ class Replication:
     """Completions of a row behind replicates of lines and curves."""
     held_out: float = 0.1
     """The share of rows that choose the epoch of a replicate."""
-    units: int = 10_000
+    units: int = 5000
     """Units by which a replicate answers: they are those of the fit, so that few show the
     spread."""
+    units_of_curve: int = 2000
+    """The same at each value along a curve: what jumps from one level to another by luck adds a
+    fiftieth to the variance of a risk."""
     row_completions: int = 8
     """Completions of each row by which a replicate answers, where rows are the units, or a row's
     counterfactual is asked for with an interval."""

@@ -50,8 +50,16 @@ class Factors(NamedTuple):
     def terms(self, features: Tensor) -> Tensor:
         """Returns t(x) at features (..., f), (..., T)."""
         found = None
-        for column, knot, side, *bounds in zip(*(part.unbind(1) for part in self), strict=True):
-            factor = (side * (features[..., column] - knot)).clamp(*bounds)
+        for column, knot, side, floor, ceiling in zip(
+            *(part.unbind(1) for part in self), strict=True
+        ):
+            if found is not None and not side.any():  # factors of no feature are numbers, or one
+                number = torch.zeros_like(floor).clamp(floor, ceiling)
+                found = found if bool((number == 1.0).all()) else found * number
+                continue
+            factor = side * (features[..., column] - knot)
+            if not (floor.isneginf() & ceiling.isposinf()).all():
+                factor = factor.clamp(floor, ceiling)
             found = factor if found is None else found * factor
         assert found is not None
         return found

@@ -71,6 +71,18 @@ class Question:
             return f"the odds of {column.name} = {level} if lost" + (f", {arm}" if arm else "")
         return f"{what} of {column.name}" + (f" under {arm}" if arm else "")
 
+    def needed(self, units: int) -> frozenset[int]:
+        """Returns the nodes without which so many units cannot answer, each with its causes."""
+        decided = self.group.decided_by
+        if decided is None:  # by a function, which may read any
+            return frozenset(range(len(self.graph)))
+        found = {self.node, *decided}
+        for arm in self.interventions:
+            fitted = _fitted(arm, Units.alike(units))
+            policies = read_policies(fitted, self.graph, self.schema, units, self.seed)
+            found |= needed_for(self.graph, policies, [self.node, *self.group.taken])
+        return self.graph.ancestral_closure(found)
+
     @torch.no_grad()
     def arms(self, model: StructuralModel, units: Units) -> tuple[list[np.ndarray], Units]:
         """Returns the outcome of the units of the group in each arm, and these.

@@ -75,19 +75,31 @@ class Asked:
     model: StructuralModel
     most_kept: int | None = None
     """Numbers of units that are kept; None for any."""
-    _kept: tuple[tuple[int, int], Tensor] | None = None
+    _kept: tuple[tuple[int, int], frozenset[int], Tensor] | None = None
 
-    def natural(self, noise: Tensor, seed: int) -> Tensor:
+    def natural(self, noise: Tensor, seed: int, nodes: frozenset[int] | None = None) -> Tensor:
         """Returns what units, with noise (n, noise_width) by this seed, are without intervention.
 
-        It is kept, since every question asks for it, unless it is too large.
+        It is kept, since every question asks for it, unless it is too large; another question
+        adds the nodes that it needs.
+
+        Arguments:
+            noise: Of the units.
+            seed: Which noise that is.
+            nodes: With each, its causes; None for all. Others may be nan.
         """
         key, kept = (seed, len(noise)), self._kept  # another thread may put another there
+        wanted = frozenset(range(len(self.model.graph))) if nodes is None else nodes
+        found = noise.new_full((len(noise), len(self.model.graph)), torch.nan)
+        known = frozenset[int]()
         if kept is not None and kept[0] == key:
-            return kept[1]
-        found = self.model.generate(noise)
+            _, known, found = kept
+        missing = sorted(wanted - known)
+        if not missing:
+            return found
+        found = self.model.complete(found, missing, noise)
         if self.most_kept is None or found.numel() <= self.most_kept:
-            self._kept = key, found
+            self._kept = key, wanted | known, found
         return found
 
 
@@ -192,8 +204,8 @@ class EffectMixin:
         check_count("draws", draws, least=2)
         parts = [] if by is None else self._parts(by, draws, seed)
         notes = self._warn_beyond(do, versus) + self._rough_notes(ask)
-        asked = self._each(ask, interval, population, data, replicates, draws, seed)
         asks = [ask, *(ask.within(part) for part in parts)]
+        asked = self._each(asks, interval, population, data, replicates, draws, seed)
         effects, *replicated = (
             [one.effect(model, units, do, versus) for one in asks] for model, units in asked
         )
@@ -281,7 +293,8 @@ class EffectMixin:
         self._warn_beyond({along: np.asarray(values)} if numbers else None, versus)
         for note in self._notes_on_hidden(ask, {**(versus or {}), **doses[0]}):
             logger.warning("%s", note[0].upper() + note[1:])
-        asked = self._each(ask, interval, population, data, replicates, draws, seed)
+        units = self.settings_.replicates.units_of_curve
+        asked = self._each([ask], interval, population, data, replicates, draws, seed, units)
         table, *answers = (ask.curve(model, units, doses, versus) for model, units in asked)
         table.attrs["population"] = self._population(ask, population, data)[0]
         lines = len(table) // len(doses)
@@ -332,21 +345,26 @@ class EffectMixin:
 
     def _each(
         self,
-        ask: Question,
+        asks: Sequence[Question],
         interval: float | None,
         population: str | None,
         data: Table | None,
         replicates: int | None,
         draws: int,
         seed: int,
+        units: int | None = None,
     ) -> Iterator[tuple[StructuralModel, Units]]:
-        """Yields the fit, and each replicate where an interval is asked for, with their units."""
+        """Yields the fit, and each replicate where an interval is asked for, with their units.
+
+        These are `units` for a replicate, or as many as the settings say.
+        """
         self._refuse_level(interval, replicates)
         population, _ = self._population(ask, population, data)
         few = self.settings_.replicates
         if population == "rows":
             rows = self._rows(data, draws, seed)
-            yield self.model_, rows.units(self.model_, ask.moved)
+            moved = asks[0].moved
+            yield self.model_, rows.units(self.model_, moved)
             source, others = self._replicates(interval, data, replicates)
             size = rows.completed.shape[1]
             parts = () if source is None else (source, source.line or ())
@@ -355,13 +373,17 @@ class EffectMixin:
             weights += [same] * (len(others) - len(weights))
             rows = rows.first(few.row_completions)
             for asked, weight in zip(others, weights, strict=True):
-                yield asked.model, rows.units(asked.model, ask.moved, weight)
+                yield asked.model, rows.units(asked.model, moved, weight)
             return
         noise = self._noise(draws, seed, "effect")
         yield self.model_, Units(noise, self._cache.fit.natural(noise, seed))
-        for asked in self._replicates(interval, data, replicates)[1]:
-            own = noise[: few.units]
-            yield asked.model, Units(own, asked.natural(own, seed))
+        own, others = (
+            noise[: units or few.units],
+            self._replicates(interval, data, replicates)[1],
+        )
+        nodes = frozenset[int]().union(*(ask.needed(len(own)) for ask in asks)) if others else None
+        for asked in others:
+            yield asked.model, Units(own, asked.natural(own, seed, nodes))
 
     def _population(self, ask: Question, asked: str | None, data: Table | None) -> tuple[str, str]:
         """Returns who is averaged over, and why these where nobody said so.

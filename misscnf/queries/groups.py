@@ -164,7 +164,8 @@ class Group:
         else:
             keep = (natural[:, self.taken] == assigned[:, self.taken]).all(1)
         if self.where is not None:
-            keep &= torch.from_numpy(holds(self.where, self.schema.decode_frame(natural)))
+            shown = self.schema.decode_frame(natural, only=self.reads)
+            keep &= torch.from_numpy(holds(self.where, shown))
         if not keep.any():
             raise InputError(
                 f"no unit of {len(natural)} is in the group ({self.words}); widen it, or take "

@@ -105,8 +105,8 @@ def test_one_that_beats_the_line_alone_has_to_do_so_more_clearly(
     was chosen. Where both are, the network does not beat the curve. Few rows are poor
     witnesses."""
 
-    def compared(line, completions, candidates, curves, given):
-        won = {b: ElpdDifference(network, 1.0) for b in candidates & {1}}
+    def compared(line, completions, bars, curves, given):
+        won = {b: ElpdDifference(network, 1.0) for b in bars.keys() & {1}}
         return means_home._Compared(by_block=won, chosen=frozenset(won if network else ()))
 
     monkeypatch.setattr(curves_home, "_curve_elpd", lambda *_: ElpdDifference(curve, 1.0))

@@ -30,7 +30,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.elpd import ElpdDifference
@@ -172,7 +172,7 @@ def _without_curve(line: StructuralModel, blocks: Collection[int]) -> dict[int, 
 
 def _as_clear_as(z: float, of: int) -> float:
     """Returns how many errors the luckiest of so many exceeds as seldom as one alone exceeds z."""
-    return float(norm.isf(norm.sf(z) / of))
+    return z if of == 1 else -float(ndtri(ndtr(-z) / of))
 
 
 def _family(given: Given, completions: Completions, block: int) -> Family:
