@@ -48,9 +48,6 @@ ROUNDING = 1e-12
 DRAWN = 4000
 """Cells, at least, of which values are drawn: more hardly change the regression on them."""
 
-ENUMERATED = 200_000
-"""Levels × cells, at most, of which all are taken: of more, draws and squares say the same."""
-
 CellScores = Callable[[Mechanism, Cells], Tensor]
 """Scores at each cell of a node, (cells, q)."""
 
@@ -137,10 +134,13 @@ class ScoreTests:
         return torch.cat(known), torch.cat(asked), torch.cat(whole)
 
     def _all_levels(self, block: int) -> bool:
-        """Says whether a block has levels, and they are few enough to take them all."""
+        """Says whether a block has levels, and its cells are few enough to take them all.
+
+        Of more, draws and squares say the same, and memory is short.
+        """
         states = self.model.block(block).domain.states
         cells = sum(len(self.families.nodes[node].own) for node in self.model.blocks[block])
-        return states is not None and states * cells <= ENUMERATED
+        return states is not None and states * cells <= 50 * DRAWN
 
     def _of_rows(self, block: int, scores: CellScores) -> Tensor:
         """Returns what each row expects of functions of a block's cells, (N, q)."""
