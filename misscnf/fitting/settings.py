@@ -378,9 +378,6 @@ class Replication:
     units: int = 5000
     """Units by which a replicate answers: they are those of the fit, so that few show the
     spread."""
-    units_of_curve: int = 2000
-    """The same at each value along a curve: what jumps from one level to another by luck adds a
-    fiftieth to the variance of a risk."""
     row_completions: int = 8
     """Completions of each row by which a replicate answers, where rows are the units, or a row's
     counterfactual is asked for with an interval."""

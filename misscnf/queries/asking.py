@@ -293,8 +293,7 @@ class EffectMixin:
         self._warn_beyond({along: np.asarray(values)} if numbers else None, versus)
         for note in self._notes_on_hidden(ask, {**(versus or {}), **doses[0]}):
             logger.warning("%s", note[0].upper() + note[1:])
-        units = self.settings_.replicates.units_of_curve
-        asked = self._each([ask], interval, population, data, replicates, draws, seed, units)
+        asked = self._each([ask], interval, population, data, replicates, draws, seed)
         table, *answers = (ask.curve(model, units, doses, versus) for model, units in asked)
         table.attrs["population"] = self._population(ask, population, data)[0]
         lines = len(table) // len(doses)
@@ -352,12 +351,8 @@ class EffectMixin:
         replicates: int | None,
         draws: int,
         seed: int,
-        units: int | None = None,
     ) -> Iterator[tuple[StructuralModel, Units]]:
-        """Yields the fit, and each replicate where an interval is asked for, with their units.
-
-        These are `units` for a replicate, or as many as the settings say.
-        """
+        """Yields the fit, and each replicate where an interval is asked for, with their units."""
         self._refuse_level(interval, replicates)
         population, _ = self._population(ask, population, data)
         few = self.settings_.replicates
@@ -377,10 +372,7 @@ class EffectMixin:
             return
         noise = self._noise(draws, seed, "effect")
         yield self.model_, Units(noise, self._cache.fit.natural(noise, seed))
-        own, others = (
-            noise[: units or few.units],
-            self._replicates(interval, data, replicates)[1],
-        )
+        own, others = noise[: few.units], self._replicates(interval, data, replicates)[1]
         nodes = frozenset[int]().union(*(ask.needed(len(own)) for ask in asks)) if others else None
         for asked in others:
             yield asked.model, Units(own, asked.natural(own, seed, nodes))

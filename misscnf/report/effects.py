@@ -78,7 +78,7 @@ class Question:
 
     def curve(self, values: list[Label], versus: Label) -> pd.DataFrame:
         """Returns the outcome along values of the treatment."""
-        given = self._given(versus, self.rules.draws_of_parts)
+        given = self._given(versus, self.rules.draws_of_curve)
         return self.model.curve(self.outcome, self.treatment, values, **given)
 
     def _given(self, versus: Label, draws: int) -> dict[str, Any]:

@@ -21,7 +21,11 @@ class EffectRules:
     draws: int = 20_000
     """Units of an effect: the Monte-Carlo error is far below any sampling error then."""
     draws_of_parts: int = 5_000
-    """Of a group, or a value along a curve: each replicate of the fit is asked for all of them."""
+    """Of a group: each replicate of the fit is asked for all of them."""
+    draws_of_curve: int = 2000
+    """The same along a curve, at each of its values. They are the same units everywhere, so that
+    its form and its bands are seen well; its height may be off by a fortieth of the outcome's
+    deviation."""
     grid: int = 15
     """Values along a dose-response curve."""
     compared: tuple[float, float] = (0.25, 0.75)
