@@ -77,7 +77,7 @@ def rough_blocks(model: StructuralModel, given: Given) -> Mapping[int, Rough]:
             group.rows.shape[1] * settings.rows_a_wave <= int(group.rows.any(1).sum())
             for group in groups
         ]
-        groups, parents = (list(compress(of, heard)) for of in (groups, parents))
+        groups, parents = list(compress(groups, heard)), list(compress(parents, heard))
         if groups:
             said = [p_value(group) for group in groups]
             lowest = min(range(len(said)), key=said.__getitem__)
