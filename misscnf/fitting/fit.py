@@ -203,12 +203,12 @@ class _Task:
     def on_completions(self) -> bool:
         """Whether networks are trained on completions.
 
-        Where rows hide much together, or sums over levels and counts, a step would cost all these
-        integrals, though a network has to do with few of them.
+        Where rows hide much together, or levels and counts, a step would cost all these integrals
+        and sums, though the few networks that were chosen have to do with few of them.
         """
         hidden, training = self.plan.hidden, self.settings.training
         discrete = torch.tensor([domain.discrete for domain in self.structure.domains])
-        sums = bool(hidden[:, discrete].any())
+        sums = self.settings.selection.compare and bool(hidden[:, discrete].any())
         dear = sums or self.plan.largest() > training.most_together
         return training.gradient == "fisher" and dear
 
