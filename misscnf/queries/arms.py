@@ -71,16 +71,21 @@ class Question:
             return f"the odds of {column.name} = {level} if lost" + (f", {arm}" if arm else "")
         return f"{what} of {column.name}" + (f" under {arm}" if arm else "")
 
+    @property
+    def asked(self) -> tuple[int, ...]:
+        """The nodes that are looked at in each arm."""
+        return (self.node,)
+
     def needed(self, units: int) -> frozenset[int]:
         """Returns the nodes without which so many units cannot answer, each with its causes."""
         decided = self.group.decided_by
         if decided is None:  # by a function, which may read any
             return frozenset(range(len(self.graph)))
-        found = {self.node, *decided}
+        found = {*self.asked, *decided}
         for arm in self.interventions:
             fitted = _fitted(arm, Units.alike(units))
             policies = read_policies(fitted, self.graph, self.schema, units, self.seed)
-            found |= needed_for(self.graph, policies, [self.node, *self.group.taken])
+            found |= needed_for(self.graph, policies, [*self.asked, *self.group.taken])
         return self.graph.ancestral_closure(found)
 
     @torch.no_grad()
@@ -92,7 +97,7 @@ class Question:
         policies, units = self._in_group(model, units)
         found = []
         for arm in policies:
-            values = self._swept(model, units, arm, [self.node])
+            values = self._swept(model, units, arm, self.asked)
             averaged = self._is_averaged(units) and self.node not in arm
             own = self._chances(model, values) if averaged else values[:, self.node]
             found.append(own.numpy())

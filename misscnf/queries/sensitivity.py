@@ -195,7 +195,7 @@ def _answers(
 ) -> list[Effect]:
     """Returns several effects of the same units, with intervals by replicates of the fit."""
     about = (how.interval, how.population, None, how.replicates, how.draws, how.seed)
-    own, *others = (effects(model, units) for model, units in fitted._each(ask, *about))
+    own, *others = (effects(model, units) for model, units in fitted._each([ask], *about))
     source, _ = fitted._replicates(how.interval, None, how.replicates)
     if source is None or how.interval is None:
         return own

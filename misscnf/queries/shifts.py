@@ -103,6 +103,11 @@ class ShiftedQuestion(Question):
         """The node that says whether the outcome is lost."""
         return self.graph.index(indicator_of(self.graph.nodes[self.node]))
 
+    @property
+    def asked(self) -> tuple[int, ...]:
+        """The outcome, and whether it is lost."""
+        return self.node, self.indicator
+
     @torch.no_grad()
     def effects(
         self,
@@ -124,7 +129,7 @@ class ShiftedQuestion(Question):
         self, model: StructuralModel, units: Units, policies: dict[int, Policy]
     ) -> _Swept:
         """Returns the outcome in an arm, and how likely it is lost there."""
-        values = self._swept(model, units, policies, [self.node, self.indicator])
+        values = self._swept(model, units, policies, self.asked)
         column = self.schema.columns[self.node]
         if isinstance(column, Levels):
             chances = self._chances(model, values)
