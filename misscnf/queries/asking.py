@@ -354,7 +354,7 @@ class EffectMixin:
     ) -> Iterator[tuple[StructuralModel, Units]]:
         """Yields the fit, and each replicate where an interval is asked for, with their units."""
         self._refuse_level(interval, replicates)
-        population, _ = self._population(ask, population, data)
+        population, _ = self._population(asks[0], population, data)
         few = self.settings_.replicates
         if population == "rows":
             rows = self._rows(data, draws, seed)
