@@ -14,7 +14,8 @@ that (`data.model_file.Outline`): nothing here waits for the model itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,7 +29,7 @@ from misscnf.queries.conditions import read_condition
 from misscnf.queries.expressions import Expression
 
 __all__ = ["Arm", "read_arm", "read_values", "read_pair", "read_event", "check_share"]
-__all__ += ["check_where", "read_numbers", "read_statistic"]
+__all__ += ["check_where", "read_along", "read_statistic"]
 
 Assigned = Label | Expression
 """A value, or a rule."""
@@ -142,7 +143,7 @@ def _grid(ends: Sequence[str], what: str) -> list[float]:
     return [float(f"{low + i * step:.12g}") for i in range(count)]  # 0.3, not 0.30000000000000004
 
 
-def read_numbers(text: str, option: str) -> list[float]:
+def _numbers(text: str, option: str) -> list[float]:
     """Reads numbers such as "0,1,2", or the grid "0:2:0.5"."""
     if text.count(":") == 2:
         return _grid(text.split(":"), f"{option} {text}")
@@ -151,6 +152,25 @@ def read_numbers(text: str, option: str) -> list[float]:
     if len(numbers) < len(found):
         raise InputError(f"{option} {text}: expected numbers, such as 0,1,2 or 0:2:0.5.")
     return numbers
+
+
+def read_along(given: Mapping[str, str | None], arm: str | None) -> dict[str, Any]:
+    """Reads along what an effect is asked, such as {"shift": "0,1,2"}, and in which arm.
+
+    Returns it as `MissCNF.sensitivity` takes it; nothing where nothing is given.
+    """
+    named = {what: text for what, text in given.items() if text is not None}
+    if len(named) > 1:
+        raise InputError(f"give one of --{', --'.join(named)}: an effect is asked along one.")
+    if arm is not None and arm not in ("do", "versus", "grid"):
+        raise InputError(f"--arm {arm}: expected do, versus or grid.")
+    if arm is not None and not set(named) & {"shift", "ratio"}:
+        raise InputError("--arm is for --shift and --ratio; a strength holds in both arms.")
+    found = {what: _numbers(text, f"--{what}") for what, text in named.items()}
+    if arm is None:
+        return found
+    arms = ("do", "versus") if arm == "grid" else (arm,)
+    return {what: dict.fromkeys(arms, numbers) for what, numbers in found.items()}
 
 
 def read_pair(word: str | None, option: str = "--effect") -> tuple[str, str] | None:

@@ -26,6 +26,16 @@ def report(
     interval: Annotated[
         float, option("--interval", "Intervals of this level; 0 leaves them out.", "LEVEL")
     ] = 0.95,
+    strength: Annotated[
+        str | None,
+        option("--strength", "Also if values drive their own loss: -2:2:0.5.", "GRID"),
+    ] = None,
+    shift: Annotated[
+        str | None, option("--shift", "Also if lost values differ by 0,1,2.", "GRID")
+    ] = None,
+    arm: Annotated[
+        str | None, option("--arm", "In which arm they do: do or versus.", "ARM")
+    ] = None,
     na: Na = None,
     sep: Separator = None,
     decimal: Decimal = None,
@@ -47,12 +57,16 @@ def report(
     inputs.check_nodes(group or (), asked.graph_, "--group")
     if group and pair is None:
         raise InputError("--group needs --effect, the effect that is asked for in groups.")
+    along = arguments.read_along({"strength": strength, "shift": shift}, arm)
+    if along and pair is None:
+        raise InputError("--strength and --shift need --effect, the effect that is asked along.")
     frame = inputs.read_model_rows(data, asked, how)
     fitted = inputs.open_model(model, quiet=quiet)
     from misscnf.report import write_report
 
     with inputs.naming(inputs.shown(data)), outputs.staged(out) as page:
-        write_report(fitted, frame, page, effect=pair, groups=group or (), interval=level)
+        given = {"groups": group or (), "interval": level, "sensitivity": along or None}
+        write_report(fitted, frame, page, effect=pair, **given)
     say(f"wrote {out}")
     inputs.keep_replicates(fitted, model)
     if json:

@@ -13,7 +13,6 @@ from misscnf.cli.options import Dates, Decimal, Json, Na, Quiet, Seed, Separator
 from misscnf.errors import InputError
 
 if TYPE_CHECKING:
-    from misscnf.queries.sensitivity import ByArm
     from misscnf.queries.tipping import Sensitivity
 
 __all__ = ["sensitivity"]
@@ -82,12 +81,9 @@ def sensitivity(
         _check_picture(plot)
         outputs.check_target(plot, "--plot")
     arguments.check_share(interval or None, "--interval")
-    named = {"--strength": strength, "--shift": shift, "--ratio": ratio}
-    given = {name: text for name, text in named.items() if text is not None}
-    if len(given) != 1:
-        raise InputError(f"give one of --strength, --shift and --ratio; got {len(given)}.")
-    ((name, text),) = given.items()
-    grid = _by_arm(arguments.read_numbers(text, name), name, arm)
+    along = arguments.read_along({"strength": strength, "shift": shift, "ratio": ratio}, arm)
+    if not along:
+        raise InputError("give one of --strength, --shift and --ratio.")
     if data is None:
         raise InputError("--data is needed: the table that the model was fitted to.")
     how = inputs.reading(na, sep, decimal, dates)
@@ -99,7 +95,7 @@ def sensitivity(
     level = arguments.read_event(event, on, asked)
     table = inputs.read_model_rows(data, asked, how)
     fitted = inputs.open_model(model, quiet=quiet)
-    with inputs.naming("--loss" if loss else name):
+    with inputs.naming("--loss" if loss else f"--{next(iter(along))}"):
         found = fitted.sensitivity(
             on,
             first,
@@ -109,7 +105,7 @@ def sensitivity(
             interval=interval or None,
             data=table,
             seed=seed,
-            **{name.removeprefix("--"): grid},  # type: ignore[arg-type]
+            **along,
         )
     if out is not None:
         outputs.write_tables({out: found.to_frame()})
@@ -120,17 +116,6 @@ def sensitivity(
         outputs.print_json(_plain(found))
     else:
         typer.echo(str(found))
-
-
-def _by_arm(numbers: list[float], name: str, arm: str | None) -> ByArm:
-    """Returns the numbers for both arms, for one, or a grid of two."""
-    if arm is None:
-        return numbers
-    if name == "--strength":
-        raise InputError("--arm is for --shift and --ratio; a strength holds in both arms.")
-    if arm not in ("do", "versus", "grid"):
-        raise InputError(f"--arm {arm}: expected do, versus or grid.")
-    return dict.fromkeys(("do", "versus") if arm == "grid" else (arm,), numbers)
 
 
 def _check_picture(plot: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Mapping
 from importlib.metadata import version
 
 from misscnf import __version__
@@ -81,6 +82,7 @@ def recipe(
     effect: tuple[str, str] | None,
     groups: tuple[str, ...],
     page: ReportSettings,
+    sensitivity: Mapping[str, object] | None = None,
 ) -> str:
     """Returns the Python that makes this model and this page again."""
     usual = flatten(ReportSettings())
@@ -95,6 +97,7 @@ def recipe(
     question = "" if effect is None else f", effect={effect!r}"
     question += f", groups={list(groups)!r}" if groups else ""
     question += f", settings={changed!r}" if changed else ""
+    question += f", sensitivity={dict(sensitivity)!r}" if sensitivity else ""
     return f"""\
 import pandas as pd
 from misscnf import MissCNF

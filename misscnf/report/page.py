@@ -41,6 +41,7 @@ from misscnf.report.effects import (
 )
 from misscnf.report.graph_picture import draw_graph
 from misscnf.report.model_checks import check_fit
+from misscnf.report.sensitivity import Section, ask_sensitivity, how_to_ask
 from misscnf.report.settings import ReportSettings
 from misscnf.report.table_one import table_one
 from misscnf.report.words import Answer, chance, label, minus, plural, whole
@@ -95,6 +96,7 @@ def write_report(
     replicates: int | None = None,
     seed: int = 0,
     settings: ReportSettings | Mapping[str, object] | None = None,
+    sensitivity: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes a page about a fitted model and its table: one HTML file that needs nothing else.
 
@@ -109,6 +111,8 @@ def write_report(
         replicates: How many replicates of the fit the intervals come from; as in `effect`.
         seed: Where the randomness of the page starts.
         settings: `ReportSettings`, or changes to them by name, such as `{"effects.grid": 30}`.
+        sensitivity: Asks the effect along what cannot be known of a loss as well, such as
+            `{"shift": {"do": [0, 1, 2]}}`; as in `MissCNF.sensitivity`.
     """
     if not isinstance(settings, ReportSettings):
         settings = change(ReportSettings(), settings or {})
@@ -123,11 +127,10 @@ def write_report(
             model, table, *pair, interval, rules, replicates=replicates, groups=named, seed=seed
         )
         question = open_question(asked)
-    elif named:
-        raise InputError(
-            "groups are those of an effect; name it as well, effect=(cause, outcome)."
-        )
-    page = _render(model, table, question, settings, seed)
+    elif named or sensitivity:
+        what = "groups are those" if named else "sensitivity is that"
+        raise InputError(f"{what} of an effect; name it as well, effect=(cause, outcome).")
+    page = _render(model, table, question, settings, seed, sensitivity)
     Path(path).write_text(page, encoding="utf-8")
 
 
@@ -137,6 +140,7 @@ def _render(
     question: Question | None,
     settings: ReportSettings,
     seed: int,
+    sensitivity: Mapping[str, Any] | None,
 ) -> str:
     graph, pair, effects = model.graph_, None, None
     if question is not None:
@@ -157,11 +161,28 @@ def _render(
         complete=fitted.report.usage.iloc[0],
         shares=dict(zip(graph.nodes, seen, strict=True)),
         groups=() if question is None else question.groups,
+        sensitivity=_sensitivity(question, effects, sensitivity),
+        asked_of_loss=sensitivity,
         checks=check_fit(model, table, settings.checks, seed),
         settings=settings,
         limits=settings.limits,
         seed=seed,
     )
+
+
+def _sensitivity(
+    question: Question | None, effects: Effects | None, asked: Mapping[str, Any] | None
+) -> Section | None:
+    """Returns the answer along what cannot be known of a loss, where that was asked for."""
+    if question is None or effects is None or not asked or effects.answer is None:
+        return None
+    how = {
+        "interval": question.level,
+        "replicates": question.replicates,
+        "draws": question.rules.draws_of_parts,
+        "seed": question.seed,
+    }
+    return ask_sensitivity(question.model, question.table, effects.first, asked, how)
 
 
 def _template() -> Any:  # noqa: ANN401 - Jinja's template
@@ -181,6 +202,7 @@ def _template() -> Any:  # noqa: ANN401 - Jinja's template
     environment.globals |= {"pictures": pictures, "verdicts": verdicts, "inventory": inventory}
     environment.globals |= {"draw_graph": draw_graph, "version": __version__}
     environment.globals |= {"methods": methods, "table_one": table_one}
+    environment.globals["how_to_ask"] = how_to_ask
     environment.globals["style"] = Markup(here.joinpath("style.css").read_text("utf-8"))
     return environment.from_string(here.joinpath("page.html").read_text("utf-8"))
 

@@ -57,7 +57,7 @@ def test_a_table_and_a_picture_are_written(call, there):
     [
         (["--strength", "much"], "--strength much: expected numbers"),
         (["--strength", "0:1:0"], "a grid is low:high:step"),
-        (["--strength", "1", "--shift", "1"], "give one of --strength, --shift and --ratio"),
+        (["--strength", "1", "--shift", "1"], "give one of --strength, --shift"),
         ([], "give one of --strength, --shift and --ratio"),
         (["--strength", "1", "--arm", "do"], "--arm is for --shift and --ratio"),
         (["--shift", "1", "--arm", "drug"], "expected do, versus or grid"),

@@ -25,6 +25,7 @@ from misscnf.report.settings import EffectRules, Limits
 SECTIONS = [
     "trust",
     "effects",
+    "sensitivity",
     "methods",
     "holes",
     "positivity",
