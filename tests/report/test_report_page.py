@@ -182,7 +182,8 @@ def test_an_outcome_of_levels_has_a_chance_for_each(by_ward):
 def test_without_a_question_a_summary_opens(unasked):
     assert "A causal model of 3 columns" in unasked.text
     assert "If everybody" not in unasked.text
-    assert anchors(unasked) == [name for name in SECTIONS if name != "effects"]
+    absent = ("effects", "sensitivity")
+    assert anchors(unasked) == [name for name in SECTIONS if name not in absent]
 
 
 def test_an_effect_that_the_graph_rules_out_is_said_to_be_none(make_page, gap):
