@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from misscnf.cli.endings import in_a_sentence, say
 from misscnf.cli.options import Data, Dates, Decimal, Json, Model, Na, Quiet, Separator, option
@@ -65,7 +65,11 @@ def report(
     from misscnf.report import write_report
 
     with inputs.naming(inputs.shown(data)), outputs.staged(out) as page:
-        given = {"groups": group or (), "interval": level, "sensitivity": along or None}
+        given: dict[str, Any] = {
+            "groups": group or (),
+            "interval": level,
+            "sensitivity": along or None,
+        }
         write_report(fitted, frame, page, effect=pair, **given)
     say(f"wrote {out}")
     inputs.keep_replicates(fitted, model)
