@@ -34,6 +34,10 @@ BAD = {
         *["report", "model", "data.csv", "--effect", "t:y", "--group", "sexx"],
         *["--out", "r.html"],
     ],
+    "sensitivity": [
+        *["sensitivity", "model", "--on", "y", "--do", "t=7", "--shift", "0:1:0.5"],
+        *["--data", "data.csv"],
+    ],
     "sample": ["sample", "model", "--rows", "5", "--do", "t=7"],
     "counterfactual": ["counterfactual", "model", "data.csv", "--do", "t=7"],
     "impute": ["impute", "model", "no.csv"],
