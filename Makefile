@@ -51,6 +51,10 @@ bench: setup
 	$(BIN)/python benchmarks/everyday.py
 	$(BIN)/python benchmarks/acic.py
 	$(BIN)/python benchmarks/nhefs.py
+	$(BIN)/python benchmarks/mroz.py
+	$(BIN)/python benchmarks/not_miwae.py
+	$(BIN)/python benchmarks/loss_cost.py
+	$(BIN)/python benchmarks/loss_coverage.py
 	$(BIN)/python benchmarks/check_speed.py
 	$(BIN)/python benchmarks/check_calibration.py
 	$(BIN)/python benchmarks/mixed_bias.py

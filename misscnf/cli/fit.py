@@ -103,6 +103,8 @@ def fit(
         arrows = sum(map(len, members.values()))
         say(f"block {name}: {len(members)} columns, {arrows} arrows kept to write their law")
     say(f"{chosen_sentence(model)}; {seconds:.1f} s")
+    for sentence in model.loss_["sentence"]:
+        say(f"  {sentence}")
     if verbose:
         for stage, its_seconds in model.timings_.items():
             say(f"  {its_seconds:8.1f} s  {stage}")
@@ -174,6 +176,8 @@ def _summary(model: MissCNF, rows: int, out: str, seconds: float) -> dict[str, A
         "blocks": model.blocks_,
         "auxiliary": list(model.graph_.auxiliary),
         "latent": model.graph_.latent,
+        "loss": model.loss_.drop(columns="sentence"),
+        "loss_starts": model.loss_starts_,
         "kinds": model.kinds_,
         "seed": model.seed,
         "seconds": round(seconds, 3),

@@ -29,6 +29,7 @@ from misscnf.data.table import IncompleteTable, Table
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.fitting.select.forms import Form
+from misscnf.graph.indicators import indicator_of
 from misscnf.identification import check
 from misscnf.identification.settings import CheckSettings
 from misscnf.inference.elimination import Plan
@@ -288,12 +289,18 @@ class QueryMixin(SensitivityMixin):
 
         The columns are column, kind, form, cause, coefficient and standard_error. Coefficients
         are those of lines between numbers, in the user's units, where no log or logit scale is in
-        the way; standard errors are there once an interval has replicated the fit.
+        the way; standard errors are there once an interval has replicated the fit. Those of a loss
+        are log-odds, a standard deviation of what drives it (`loss_`).
         """
         self._graph()
         kept = [found for found, _ in self._cache.replicates.values() if found.doubt is None]
         units = [self._in_units(model) for found in kept[:1] for model in found]
         table = coefficients(self.structural_model(), units, self.schema_.columns)
+        slopes = self.loss_.assign(column=self.loss_["column"].map(indicator_of))
+        slopes = slopes.rename(columns={"driver": "cause", "log_odds": "coefficient"})
+        table = table.set_index(["column", "cause"])
+        table.update(slopes.set_index(["column", "cause"]))
+        table = table.reset_index()
         kinds = {column.name: column.shown_kind for column in self.schema_.columns}
         forms = {name: str(form) for name, form in self.forms_.items()}
         nodes = pd.DataFrame(

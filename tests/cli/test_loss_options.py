@@ -55,7 +55,9 @@ def test_bad_losses_are_refused_in_a_sentence(call, table, loss, said):
 
 def test_every_column_by_itself_and_its_parents(call, table):
     fit = ["fit", "lost.csv", "--graph", "dose -> y", "--loss", "self", "--preset", "linear"]
-    assert call([*fit, "--out", "m"]).exit_code == 0
+    fitted = call([*fit, "--out", "m", "--json"])
+    assert {line["driver"] for line in json.loads(fitted.stdout)["loss"]} == {"dose", "y"}
+    assert "the odds that y is lost are" in fitted.stderr
     model = MissCNF.load("m")
     assert model.graph_.parents_of("missing(y)") == ("dose", "y")
     assert set(model.loss_["driver"]) == {"dose", "y"}

@@ -112,6 +112,8 @@ def test_slopes_of_the_loss(fitted):
     assert abs(line.log_odds - 1.5 * df["y"].std()) < 4 * line.standard_error
     assert line.lower < line.odds_ratio < line.upper
     assert "the odds that y is lost" in line.sentence
+    (own,) = model.summary().query("column == 'missing(y)'").itertuples()
+    assert (own.cause, own.coefficient) == ("y", line.log_odds)
 
 
 def test_a_column_that_is_left_out_is_not_said_to_be_lost(fitted):
