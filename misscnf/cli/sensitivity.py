@@ -142,5 +142,5 @@ def _plain(found: Sensitivity) -> dict[str, object]:
         "points": found.to_frame().to_dict(orient="records"),
         "tipping_points": list(found.tipping_points),
         "told": found.told,
-        "notes": list(found.notes),
+        "notes": list(found.cautions),
     }

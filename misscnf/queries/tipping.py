@@ -146,13 +146,19 @@ class Sensitivity:
         }[self.what]
         return f"{self.effects[0].title}, {asked}"
 
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """The notes, and why intervals are wide or not there."""
+        doubts = dict.fromkeys(doubt for effect in self.effects for doubt in effect.doubts)
+        return (*self.notes, *doubts)
+
     def __str__(self) -> str:
         table = self.to_frame().dropna(axis=1, how="all")
         lines = table.to_string(index=False, float_format=lambda number: f"{number:.4g}")
-        return "\n".join([self.title, lines, self.told, *(f"  But {n}" for n in self.notes)])
+        return "\n".join([self.title, lines, self.told, *(f"  But {n}" for n in self.cautions)])
 
     def _repr_html_(self) -> str:
-        return card(self.title, {}, {"": self.to_frame()}, (self.told, *self.notes))
+        return card(self.title, {}, {"": self.to_frame()}, (self.told, *self.cautions))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draws the curve with its band and where it tips, or a heat map of two arms.

@@ -1,5 +1,6 @@
 """Effects along what cannot be known of a loss: known truths, straight lines, enumeration."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -197,6 +198,30 @@ def test_bad_questions_are_refused(model, given, sentence):
     with pytest.raises(InputError) as refused:
         model.sensitivity("y", **{**ARMS, **given})
     assert sentence in str(refused.value)
+
+
+@pytest.mark.slow
+def test_networks_are_trained_on_along_the_path():
+    """The mean of y under t = 1 is one; of the rows that show y it is lower."""
+    rng = np.random.default_rng(0)
+    x, t = rng.normal(size=800), rng.integers(0, 2, 800)
+    y = t + 1.5 * np.sin(2.5 * x) + 0.5 * rng.normal(size=800)
+    df = pd.DataFrame({"x": x, "t": t, "y": np.where(rng.random(800) < expit(y), np.nan, y)})
+    few = {"selection.curves": False, "epochs": 10}
+    model = MissCNF("x, t -> y", settings=few, progress=False).fit(df)
+    assert "network" in str(model.forms_["y"])
+    strengths = [0.0, df["y"].std()]
+    means = model.sensitivity("y", **ARMS, strength=strengths, interval=None).to_frame()["mean"]
+    assert means[1] > means[0] + 0.03
+    assert abs(means[1] - 1.0) < 0.15
+
+
+def test_doubts_are_told():
+    found = line([-3.0, -2.5], [-1.0, -0.25])
+    first = replace(found.effects[0], doubts=("few rows.",))
+    told = replace(found, effects=(first, *found.effects[1:]), notes=("beyond.",))
+    assert told.cautions == ("beyond.", "few rows.")
+    assert "But few rows." in str(told)
 
 
 def test_a_saved_model_asks_for_its_table(model, df, tmp_path):
