@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = ["Domain", "Continuous", "Binary", "Ordinal", "Categorical", "Count", "Semicontinuous"]
-__all__ += ["HeavyTailed", "Latent", "CONTINUOUS", "LATENT"]
+__all__ += ["HeavyTailed", "Latent", "CONTINUOUS"]
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,6 @@ class HeavyTailed(Continuous, kind="heavy-tailed", discrete=False, plain=True):
 @dataclass(frozen=True)
 class Latent(Continuous, kind="latent", discrete=False, plain=True):
     """A number that nobody measures, whose location and scale are a matter of convention."""
-
-
-LATENT = Latent()
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,7 @@ from misscnf.identification import (
     warning_sentence,
 )
 from misscnf.identification.independences import Contradiction
+from misscnf.identification.projection import shown_graph
 from misscnf.identification.settings import CheckSettings
 from misscnf.mechanisms import Shape
 from misscnf.model import StructuralModel, Structure
@@ -214,12 +215,8 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         source = df if isinstance(df, IncompleteTable) else read_table(name_columns(df))
         graph = self._read_graph(source.columns).with_auxiliary(self.auxiliary, source.columns)
         graph = graph.with_loss(self.loss, holed_columns(source))
-        if graph.latent:
-            raise InputError(
-                f"hidden causes ({', '.join(graph.latent)}) can be checked, and not be fitted "
-                f"yet; use misscnf.check(df, graph, effect=…, latent=…)."
-            )
         settings = preset_settings(self.preset, self.settings)
+        _check_hidden(graph, settings)
         device = _device(self.device)
         if self.unseen not in ("error", "missing"):
             raise InputError(f"unseen is 'error' or 'missing'; got {self.unseen!r}.")
@@ -234,13 +231,13 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         if table is not df and self.progress is not False:
             kinds = table.schema.describe().to_string(index=False)
             logger.info("The kinds of the columns:\n%s", kinds)
-        rows = (table.values, table.observed, table.schema.domains)
-        graph = arrange_blocks(graph, *rows, settings.selection)
+        graph = _arranged(graph, table, settings)
         table = table.in_order(graph.nodes)
         richer = settings.selection.whole_members
         lines = [] if richer else whole_members(graph, table.observed)
         lines += _lines_of_loss(graph, table.observed)
         lines += map(graph.index, graph.auxiliary)
+        lines += _around_hidden(graph)
         self._check_families(graph, table, settings)
         unlikely = unlikely_values(table, CheckSettings().unlikely)
         for one in unlikely:
@@ -371,6 +368,8 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
             for name in uncovered_families(graph, table.observed)
             if graph.index(name) not in graph.indicators and name not in graph.auxiliary
         ]
+        around = {graph.nodes[i] for i in _around_hidden(graph)}  # which nothing shows whole
+        uncovered = [name for name in uncovered if name not in around]
         sentence = warning_sentence(graph, uncovered) if uncovered else ""
         if uncovered and settings.train and not self.allow_uncovered:
             raise InputError(
@@ -511,7 +510,9 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         if not hasattr(self, "model_"):
             return repr(self)
         graph, forms = self.graph_, Counter(str(form) for form in self.forms_.values())
-        head = f"MissCNF, fitted: {len(graph)} columns, {len(graph.edges)} arrows"
+        hidden = f" and {len(graph.latent)} hidden causes" if graph.latent else ""
+        count = len(graph) - len(graph.latent)
+        head = f"MissCNF, fitted: {count} columns{hidden}, {len(graph.edges)} arrows"
         facts = {name: value for name, value in _facts(self).items() if name != "graph"}
         facts["forms"] = ", ".join(f"{count} {form}" for form, count in forms.most_common())
         wide = max(map(len, facts))
@@ -531,6 +532,37 @@ class MissCNF(HoleyMixin, QueryMixin, BaseEstimator):
         if "text/html" in bundle:  # not with sklearn.set_config(display="text")
             bundle["text/html"] = self._repr_html_inner()
         return bundle
+
+
+def _around_hidden(graph: CausalGraph) -> list[int]:
+    """Returns hidden causes and their children, which stay lines."""
+    hidden = graph.latent_nodes
+    return [i for i, family in enumerate(graph.families) if hidden.intersection(family)]
+
+
+def _check_hidden(graph: CausalGraph, settings: Settings) -> None:
+    """Refuses networks beside hidden causes that nothing was compared with."""
+    if (
+        graph.latent
+        and settings.train
+        and not (settings.selection.compare and settings.linear_start)
+    ):
+        raise InputError(
+            f"the preset {settings.preset!r} gives every node a network, and beside hidden causes "
+            f"({', '.join(graph.latent)}) rows cannot tell how these bend; use preset='auto' or "
+            f"'linear', where hidden causes act by lines."
+        )
+
+
+def _arranged(graph: CausalGraph, table: IncompleteTable, settings: Settings) -> CausalGraph:
+    """Returns the graph with the arrows inside blocks, and into auxiliary columns."""
+    shown = shown_graph(graph)
+    part = table.in_order(shown.nodes)
+    rows = (part.values, part.observed, part.schema.domains)
+    arranged = arrange_blocks(shown, *rows, settings.selection)
+    if not graph.latent:
+        return arranged
+    return graph.arranged(arranged.edges_inside, arranged.nodes)
 
 
 def _lines_of_loss(graph: CausalGraph, observed: Tensor) -> list[int]:
@@ -553,7 +585,8 @@ def _facts(model: MissCNF) -> dict[str, object]:
     if model.graph_.auxiliary:
         facts["auxiliary"] = ", ".join(model.graph_.auxiliary)
     if model._table is not None:
-        shown = float(model._table.observed.double().mean())
+        columns = [j for j in range(len(model.graph_)) if j not in model.graph_.latent_nodes]
+        shown = float(model._table.observed[:, columns].double().mean())
         facts["rows"] = f"{len(model._table)}, {100 * (1 - shown):.1f} % of their cells missing"
     facts["mechanisms"] = f"{model.chosen_} (preset {model.settings_.preset!r})"
     if model.comparison_ is not None:

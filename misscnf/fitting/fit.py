@@ -163,6 +163,14 @@ class _Task:
         line = line or self.solve(self.everything)
         if not line.converged:
             logger.warning("the linear fit stopped before it converged.")
+        if line.ties:
+            logger.warning(
+                "%d of %d starts reach the same likelihood by another model: these rows do not "
+                "tell what hidden causes do from what columns do; misscnf.check says which "
+                "effects are identified.",
+                line.ties,
+                self.settings.solving.starts,
+            )
         history = [EpochRecord(epoch=line.iterations, train=line.log_prob)]
         forms = (Form(),) * len(self.structure.blocks)
         about = (self.structure, line.model, history, forms)

@@ -24,7 +24,7 @@ from misscnf.fitting.settings import Replication, Settings
 from misscnf.fitting.solve.fisher import likelihood_noise
 from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.sandwich import Information, measure_information, moved
-from misscnf.fitting.solve.weak_directions import measure_weak_directions
+from misscnf.fitting.solve.weak_directions import measure_weak_directions, without_open_directions
 from misscnf.fitting.train.ensemble import EpochWatcher, train_ensemble
 from misscnf.mechanisms import Mechanism
 from misscnf.model import StructuralModel, Structure
@@ -225,6 +225,8 @@ def _one_step(
     if likelihood_noise(model, rows, settings) <= settings.solving.most_noise_of_line:
         # differences of drawn integrals would be differences of their noise
         found = measure_weak_directions(found, model, rows, effort.linear)
+    if model.graph.latent:
+        found = without_open_directions(found)
     moves = found.replicate_moves(weights, seed)
     models = [moved(model, move) for move in moves]
     return Replicates(models, replication, moves, found, _doubt(model, rows, found))

@@ -37,6 +37,16 @@ class Solving:
 
     unseen_slope: float = 0.3
     """Where the rows give no slope to start from; zero could be a saddle."""
+    starts: int = 6
+    """Starts of a fit with hidden causes: it may have lesser maxima, and one start in three finds
+    the best of a mixture."""
+    start_steps: int = 15
+    """Of the search from each start of a model with classes, before the best goes on: by then
+    which of them is best no longer changes."""
+    start_spread: float = 0.5
+    """By how much these differ, in standard deviations of a column a unit of a hidden cause."""
+    same_likelihood: float = 0.01
+    """Nats in the whole table by which two starts reach the same maximum."""
     whitening_completions: int = 16
     """Completions of a row behind the coordinates in which the generalised linear fit searches."""
     whitening_rows: int = 20_000
@@ -392,6 +402,9 @@ class Replication:
     a mean of n units then errs like n^(1/α − 1)."""
     steps_an_epoch: int = 8
     """Half as many as in the fit: a stacked step costs much, however few its rows."""
+    open_share: float = 0.002
+    """Of what complete rows would say of a direction: where rows beside hidden causes say less,
+    they say nothing of it, and replicates do not move along it."""
     prior_spread: float = 10.0
     """Deviation of a normal prior around the fit, so wide that it only bounds what the table says
     nothing of."""

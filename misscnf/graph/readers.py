@@ -117,7 +117,6 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _FORWARD, _BACKWARD, _BOTH = ("->", "-->", "→"), ("<-", "<--", "←"), ("<->", "<-->", "↔", "~~")
-_LATENT = re.compile(r"(?:latent|unobserved)(?:=(?:true|yes|(?P<classes>\d+)))?|observed=no")
 
 
 class _Token(NamedTuple):
@@ -255,7 +254,7 @@ class _ArrowReader:
                 said = re.sub(r'[\s"]', "", key.text + (value.text if value else "")).lower()
                 if key.kind == "end":
                     raise self.unexpected()
-                latent = _LATENT.fullmatch(said)
+                latent = _latent_mark(said)
                 if latent and node is None:
                     raise InputError(
                         f"{owner} is marked as {said!r}, which is for single nodes; write it "
@@ -396,7 +395,6 @@ def _sentences(tokens: Iterable[_Token]) -> Iterator[list[_Token]]:
     yield sentence
 
 
-_LAVAAN_OPERATOR = re.compile(r"=~|<~|~\*~|~~|:=|==|~|[<>|%]")
 _LAVAAN_REFUSED = {
     "<~": "it defines a composite, which is no cause; draw a node that is latent=[...] instead",
     ":=": "it defines a parameter; only regressions such as y ~ x + z say who causes whom",
@@ -409,7 +407,7 @@ def _read_lavaan(text: str) -> Parsed:
     edges: list[tuple[str, str]] = []
     latent: dict[str, int | None] = {}
     for number, line in _lavaan_sentences(text):
-        operator = _LAVAAN_OPERATOR.search(line)
+        operator = re.search(r"=~|<~|~\*~|~~|:=|==|~|[<>|%]", line)
         if operator is None or operator[0] not in ("~", "~~", "=~"):
             why = _LAVAAN_REFUSED.get(operator[0] if operator else "", "expected y ~ x + z")
             raise _unreadable(number, line, why)
@@ -478,12 +476,18 @@ def _read_gml(text: str) -> Parsed:
     return Parsed([str(name) for name in graph], edges, {}, latent)
 
 
+def _latent_mark(said: str) -> re.Match[str] | None:
+    """Reads an attribute that makes a node latent, with its number of classes if it has one."""
+    number = r"(?:=(?:true|yes|(?P<classes>\d+)))?"
+    return re.fullmatch(rf"(?:latent|unobserved){number}|observed=no", said)
+
+
 def marked_latent(graph: nx.Graph) -> list[Any]:
     """Returns the nodes that a networkx graph marks as latent, as those of dowhy and pgmpy do."""
     said = set(getattr(graph, "latents", ()))
     for node, about in graph.nodes(data=True):
         words = (f"{key}={value}".lower() for key, value in about.items())
-        if any(_LATENT.fullmatch(re.sub("=1$", "", word)) for word in words):
+        if any(_latent_mark(re.sub("=1$", "", word)) for word in words):
             said.add(node)
     return [node for node in graph if node in said]
 

@@ -272,6 +272,25 @@ class Mechanism(nn.Module, ABC):
             return x.new_zeros(len(x), 0)
         return torch.cat(torch.autograd.grad(total, moves), -1)
 
+    def slopes_on(self, parent: int) -> Tensor | None:
+        """Returns the slopes of its first line on a parent's features, (f,); None without one."""
+        for part in self._conditioners().values():
+            if part.features and part.is_line and part.weight is not None:
+                return part.weight.detach()[0, list(part.encoding.places[parent])]
+        return None
+
+    def reflect(self, parent: int | None = None) -> None:
+        """Reads a hidden parent with the other sign, or has the other sign itself."""
+        for part in self._conditioners().values():
+            if parent is not None and part.features:
+                part.reflect(parent)
+
+    def relabel(self, order: Tensor, parent: int | None = None) -> None:
+        """Reads the classes of a hidden parent in another order, or has that order itself."""
+        for part in self._conditioners().values():
+            if parent is not None and part.features:
+                part.relabel(parent, order)
+
     def with_mean_of(self, other: Mechanism) -> Mechanism:
         """Returns the same law with the mean of another, such as a curve that was chosen anew."""
         raise TypeError(f"{type(self).__name__} has no mean that could be exchanged")

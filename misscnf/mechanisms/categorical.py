@@ -121,6 +121,16 @@ class Categorical(GumbelMax, name="categorical", serves=("categorical",)):
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
         return cls(parents, domain.states or 2, shape.hidden, shape.activation, shape.curve)
 
+    @torch.no_grad()
+    def relabel(self, order: Tensor, parent: int | None = None) -> None:
+        if parent is not None:
+            return super().relabel(order, parent)
+        for part in (self.others.bias, self.others.weight):
+            if part is not None:
+                whole = torch.cat([torch.zeros_like(part[:1]), part])[order]
+                part.copy_(whole[1:] - whole[:1])
+        return None
+
     def logits(self, parents: Tensor) -> Tensor:
         """Returns zero and the logits of the other categories against the first."""
         others = self.others(parents)

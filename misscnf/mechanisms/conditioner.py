@@ -115,6 +115,23 @@ class Conditioner(nn.Module):
         assert self.weight is not None
         return float(self.weight.detach()[0, self.encoding.places[parent][0]])
 
+    @torch.no_grad()
+    def reflect(self, parent: int) -> None:
+        """Reads a parent with the other sign from now on, where there is nothing but a line."""
+        assert self.weight is not None
+        assert self.is_line
+        self.weight[:, list(self.encoding.places[parent])] *= -1.0
+
+    @torch.no_grad()
+    def relabel(self, parent: int, order: Tensor) -> None:
+        """Reads a categorical parent with its levels in another order: now the old order[k]."""
+        assert self.weight is not None
+        assert self.is_line
+        places = list(self.encoding.places[parent])
+        slopes = functional.pad(self.weight[:, places], (1, 0))[:, order]
+        self.bias.add_(slopes[:, 0])
+        self.weight[:, places] = slopes[:, 1:] - slopes[:, :1]
+
     def initialise(self, generator: Generator) -> None:
         """Draws the hidden layers, U(±1/√fan-in); the last stays zero beside a linear part."""
         layers = list(zip(self.weights, self.biases, strict=True))

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Generator, Tensor, nn
 
-from misscnf.data.domains import LATENT, Domain
+from misscnf.data import domains
+from misscnf.data.domains import Domain
 from misscnf.mechanisms.base import LinearForm, Mechanism, Shape, standard_normal_log_prob
 from misscnf.mechanisms.encoding import Encoding, Parents, read_parents
 
@@ -40,7 +41,7 @@ class Latent(Mechanism, name="latent", serves=("latent",)):
 
     @property
     def domain(self) -> Domain:
-        return LATENT
+        return domains.Latent()
 
     def location(self, parents: Tensor) -> Tensor:
         """Returns w · x_pa, (...); () where there are no parents."""
@@ -83,6 +84,16 @@ class Latent(Mechanism, name="latent", serves=("latent",)):
 
     def basis(self, parents: Tensor) -> Tensor:
         return self.encoding(parents)
+
+    def slopes_on(self, parent: int) -> Tensor | None:
+        assert self.weight is not None
+        return self.weight.detach()[list(self.encoding.places[parent])]
+
+    @torch.no_grad()
+    def reflect(self, parent: int | None = None) -> None:
+        places = range(self.encoding.features) if parent is None else self.encoding.places[parent]
+        if self.weight is not None:
+            self.weight[list(places)] *= -1.0
 
     def start_unseen(self, slope: float, parent: int | None = None) -> None:
         if self.weight is not None:

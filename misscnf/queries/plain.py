@@ -112,7 +112,7 @@ def _complete(
     codes: list[float],
     level: float,
 ) -> PlainEstimate | None:
-    drawn = {*graph.parents[t], *graph.parents[y]} - graph.descendants([t])
+    drawn = {*graph.parents[t], *graph.parents[y]} - graph.descendants([t]) - graph.latent_nodes
     others = sorted(drawn - {y})
     rows = ~np.isnan(outcome) & ~np.isnan(table.raw[:, [t, *others]]).any(1)
     parts = [np.ones((int(rows.sum()), 1))]

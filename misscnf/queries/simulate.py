@@ -136,6 +136,7 @@ class QueryMixin(SensitivityMixin):
         do: Do | None = None,
         given: Table | None = None,
         holes: bool = False,
+        latents: bool = False,
         seed: int = 0,
     ) -> pd.DataFrame:
         """Draws from the model, under interventions if there are any.
@@ -149,6 +150,7 @@ class QueryMixin(SensitivityMixin):
                 with a `Draw` it counts, so leave it empty to have it drawn.
             holes: Whether rows come as collected: with holes, where the graph has indicators of
                 loss that say so. Not with `given`.
+            latents: Whether hidden causes have columns too, in the model's own unit.
             seed: Where randomness starts.
 
         Returns:
@@ -163,7 +165,12 @@ class QueryMixin(SensitivityMixin):
             counted = counted_nodes(policies, len(self.graph_))
             replaced = set(range(len(self.graph_))).difference(counted)
             drawn = self._frame(
-                table, values, flat=rows is None, replaced=replaced, exact=policies
+                table,
+                values,
+                flat=rows is None,
+                replaced=replaced,
+                exact=policies,
+                latents=latents,
             )
             return self._claimed(drawn, policies)
         if rows is None:
@@ -173,7 +180,7 @@ class QueryMixin(SensitivityMixin):
         self._warn_beyond(do)
         noise = self._noise(rows, seed, "sample")
         values = self.model_.generate(noise, policies)
-        drawn = self.schema_.decode_frame(values, exact=policies, holes=holes)
+        drawn = self.schema_.decode_frame(values, exact=policies, holes=holes, latents=latents)
         return self._claimed(drawn, policies)
 
     def _unclaimed_hidden(
@@ -327,6 +334,7 @@ class QueryMixin(SensitivityMixin):
         draws: int = 5,
         *,
         proper: bool = False,
+        latents: bool = False,
         data: Table | None = None,
         seed: int = 0,
     ) -> pd.DataFrame:
@@ -340,6 +348,7 @@ class QueryMixin(SensitivityMixin):
             proper: Whether each table comes from another replicate of the fit, so that the tables
                 differ by what the fit does not know too. Pooled standard errors are right only
                 then (Rubin 1987); it costs what an interval costs.
+            latents: Whether hidden causes have columns too: factor scores, as posterior draws.
             data: The table of the fit, where the model was loaded from disk and `proper` needs it.
             seed: Where randomness starts.
         """
@@ -352,7 +361,8 @@ class QueryMixin(SensitivityMixin):
             parts = [self._draw(table, 1, {}, seed, model, i) for i, model in enumerate(models)]
         else:
             parts = [self._draw(table, draws, {}, seed)]
-        completed = self._frame(table, torch.cat(parts), flat=False, replaced=(), exact=())
+        drawn = torch.cat(parts)
+        completed = self._frame(table, drawn, flat=False, replaced=(), exact=(), latents=latents)
         return table.carry_along(completed)
 
     def _draw(
@@ -382,11 +392,12 @@ class QueryMixin(SensitivityMixin):
         flat: bool,
         replaced: Collection[int],
         exact: Collection[int],
+        latents: bool = False,
     ) -> pd.DataFrame:
         """Returns values (draws, N, d) as the user's cells; what is not replaced, bit for bit."""
         names, levels = ["draw", "row"], [range(len(values)), table.index]
         index = table.index if flat else pd.MultiIndex.from_product(levels, names=names)
-        return table.complete(values, index, replaced=replaced, exact=exact)
+        return table.complete(values, index, replaced=replaced, exact=exact, latents=latents)
 
     def check(
         self,
@@ -412,6 +423,8 @@ class QueryMixin(SensitivityMixin):
         rules = report.settings.support
         policies = read_policies(do, self.graph_, self.schema_, rules.draws, seed)
         leaning = {self.graph_.index(name) for name in report.needed}
+        hidden, families = self.graph_.latent_nodes, self.graph_.families
+        leaning = {i for i in leaning if hidden.isdisjoint(families[i])}  # none is revealed
         if policies:
             leaning &= self.graph_.descendants(policies)
         question = f"under {written(do)}" if do else "without an intervention"

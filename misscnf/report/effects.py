@@ -214,7 +214,7 @@ def _splitting_columns(question: Question) -> list[str]:
     """Returns columns that the treatment leaves alone: strata and modifiers, then confounders."""
     graph = question.model.graph_
     t, y = graph.index(question.treatment), graph.index(question.outcome)
-    free = graph.ancestral_closure([y]) - graph.descendants([t])
+    free = graph.ancestral_closure([y]) - graph.descendants([t]) - graph.latent_nodes
     confounders = graph.ancestral_closure([t])
 
     def rank(node: int) -> tuple[int, bool, int]:

@@ -87,11 +87,14 @@ def recipe(
     """Returns the Python that makes this model and this page again."""
     usual = flatten(ReportSettings())
     changed = {name: value for name, value in flatten(page).items() if value != usual[name]}
-    asked = {column.name: column.shown_kind for column in model.schema_.columns}
+    columns = [column for column in model.schema_.columns if not column.latent]
+    asked = {column.name: column.shown_kind for column in columns}
     blocks = model.graph_.blocks
     apart = f"\n    blocks={json.dumps(blocks, ensure_ascii=False)}," if blocks else ""
     extra = list(model.graph_.auxiliary)
     apart += f"\n    auxiliary={json.dumps(extra, ensure_ascii=False)}," if extra else ""
+    latent = model.graph_.latent
+    apart += f"\n    latent={latent!r}," if latent else ""
     causes = model.graph_.arranged(()).to_dict()
     causes = {name: parents for name, parents in causes.items() if name not in extra}
     question = "" if effect is None else f", effect={effect!r}"

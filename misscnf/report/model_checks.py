@@ -73,6 +73,8 @@ def noise_checks(
     tests = 2 * sum(map(len, model.graph_.parents)) or 1
     found = []
     for i, name in enumerate(model.graph_.nodes):
+        if name in model.graph_.latent:  # a posterior draw is as the model has it
+            continue
         own, shown = noise[:, i], float(part.observed[:, i].double().mean())
         parent, p_value = _strongest_parent(model, rows.numpy(), own, i)
         normal = min(1.0, float(stats.kstest(own, "norm").pvalue) * len(model.graph_))
@@ -172,6 +174,8 @@ def _by_column(
 ) -> pd.DataFrame:
     lines = []
     for i, name in enumerate(model.graph_.nodes):
+        if name in model.graph_.latent:
+            continue
         own = ranks[hidden == i]
         p_value = 1.0
         if len(own) >= rules.fewest:

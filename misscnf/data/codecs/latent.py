@@ -16,7 +16,7 @@ import numpy as np
 from misscnf.data import domains
 from misscnf.data.codecs.base import Column
 from misscnf.data.codecs.levels import Levels
-from misscnf.data.domains import LATENT, Domain
+from misscnf.data.domains import Domain
 from misscnf.data.dtypes import Dtype
 from misscnf.errors import InputError
 
@@ -45,7 +45,7 @@ class LatentNumber(Column, kinds=("latent",)):
     name: str
 
     latent = True
-    domain = LATENT
+    domain = domains.Latent()
     shown_kind = request = "latent"
     expected = "nothing, since nobody measures it"
 

@@ -19,6 +19,10 @@ A family that every row shows whole has nothing to do with the others: its own f
 search does not see it. Where few rows show a family whole, as with sixty parents, they are a poor
 start: the block is then fitted to rows that the joint normal law of the graph has completed. A
 loss that depends on the value it hides is started from several slopes (`loss_starts`).
+
+So are the families of hidden causes, which no row shows whole: to a normal law a hidden cause is a
+factor of its children. A hidden class starts as equal parts of that factor, and of random
+directions in the children beside it, since a mixture has lesser maxima; the best start is kept.
 """
 
 from __future__ import annotations
@@ -29,12 +33,14 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from misscnf.data.domains import CONTINUOUS
+from misscnf.data.domains import CONTINUOUS, Latent
 from misscnf.data.rows import MemoryRows, RowSource
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.settings import Settings, Solving
+from misscnf.fitting.solve.factors import anchor
 from misscnf.fitting.solve.fisher import (
     likelihood_noise,
     log_likelihoods,
@@ -44,7 +50,7 @@ from misscnf.fitting.solve.fisher import (
 from misscnf.fitting.solve.linear import LinearFit, fit_linear_gaussian
 from misscnf.fitting.solve.loss_starts import LossStart, start_losses
 from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
-from misscnf.fitting.solve.quasi_newton import maximise
+from misscnf.fitting.solve.quasi_newton import Maximum, maximise
 from misscnf.fitting.solve.sandwich import measure_information
 from misscnf.inference.elimination import Plan
 from misscnf.mechanisms import Mechanism, Shape
@@ -93,29 +99,55 @@ def fit_linear(
             )
     if likelihood_noise(model, rows, settings) > settings.solving.most_noise_of_line:
         rounds = maximise_monte_carlo(model, rows, settings, seed=0, rough=rough)
+        anchor(model)
         log_prob = math.nan
         if not rough:
             log_prob = float(log_likelihoods(model, rows, settings, "line").mean())
         return LinearFit(model, log_prob, rounds, converged=True, starts=starts, near=rough)
-    plan, effort = Plan.of(structure.graph, rows), settings.integration.linear
-    found = maximise(
-        model.parameters(),
-        lambda: float(row_log_likelihood(model, rows, plan, effort).mean()),
-        lowest=_lowest(model.block(block) for block in range(len(model.blocks))),
-        whitening=_whitening(model, rows, settings),
-    )
+    found = _climb(model, rows, settings)
+    anchor(model)
     return LinearFit(model, found.value, found.iterations, found.converged, starts)
 
 
+def _climb(
+    model: StructuralModel,
+    rows: RowSource,
+    settings: Settings,
+    steps: int = 500,
+    *,
+    white: bool = True,
+) -> Maximum:
+    """Moves a model towards the maximum of the likelihood, in place, by so many steps at most."""
+    plan, effort = Plan.of(model.graph, rows), settings.integration.linear
+    return maximise(
+        model.parameters(),
+        lambda: float(row_log_likelihood(model, rows, plan, effort).mean()),
+        lowest=_lowest(model.block(block) for block in range(len(model.blocks))),
+        whitening=_whitening(model, rows, settings) if white else None,
+        steps=steps,
+    )
+
+
 def _own_fits(structure: Structure, rows: RowSource, settings: Settings) -> StructuralModel:
-    """Returns a linear model of which each block is fitted by itself."""
-    model = structure.build(Shape(hidden=())).double()
-    seldom = _seldom_whole(structure, rows, settings.solving)
-    completed = _completed(structure, rows, settings) if seldom else rows
-    for block in range(len(structure.blocks)):
-        shown = completed if block in seldom else rows
-        _fit_block(model, structure, block, shown, settings.solving)
-    return model
+    """Returns a linear model of which each block is fitted by itself.
+
+    Where there are hidden classes, it is the best of several, after some steps of a search.
+    """
+    seldom, solving = _seldom_whole(structure, rows, settings.solving), settings.solving
+    classes = any(structure.graph.latent.values())
+    completed = _completed(structure, rows, settings) if seldom else None
+    starts = []
+    for number in range(solving.starts if classes else 1):
+        one = structure.build(Shape(hidden=())).double()
+        shown: RowSource = completed or rows
+        if number and completed is not None:
+            shown = _with_other_classes(structure, completed, number)
+        for block in range(len(structure.blocks)):
+            _fit_block(one, structure, block, shown if block in seldom else rows, solving)
+        steps = solving.start_steps
+        reached = _climb(one, rows, settings, steps, white=False).value if classes else 0.0
+        starts.append((reached, one))
+    return max(starts, key=lambda start: start[0])[1]
 
 
 def _without_parents(structure: Structure, alone: Collection[int]) -> Structure:
@@ -149,8 +181,11 @@ def _seldom_whole(structure: Structure, rows: RowSource, settings: Solving) -> l
     return [block for block, nodes in enumerate(structure.blocks) if any(few[i] for i in nodes)]
 
 
-def _completed(structure: Structure, rows: RowSource, settings: Settings) -> RowSource:
-    """Returns rows with what is hidden drawn as if all columns were normal; barren cells stay."""
+def _completed(structure: Structure, rows: RowSource, settings: Settings) -> MemoryRows:
+    """Returns rows with what is hidden drawn as if all columns were normal; barren cells stay.
+
+    Hidden classes are equal parts of what is a factor of their children to a normal law.
+    """
     rows = rows_by_chance(rows, settings.solving.whitening_rows)
     batches = list(rows.batches())
     values = torch.cat([batch.values for batch in batches]).double()
@@ -159,14 +194,39 @@ def _completed(structure: Structure, rows: RowSource, settings: Settings) -> Row
     centre = torch.where(observed, values, 0.0).sum(0) / count
     spread = (torch.where(observed, values - centre, 0.0).square().sum(0) / count).sqrt()
     spread = torch.where(spread > 0.0, spread, 1.0)
-    numbers = Structure.of(structure.graph, [CONTINUOUS] * len(centre), structure.keys)
+    graph, hidden = structure.graph, structure.graph.latent_nodes
+    domains = [Latent() if i in hidden else CONTINUOUS for i in range(len(graph))]
+    numbers = Structure.of(graph, domains, structure.keys)
     units = MemoryRows(torch.where(observed, (values - centre) / spread, 0.0), observed)
     normal = fit_linear_gaussian(numbers, units, settings.solving).model
     drawn = Completions.draw(normal, units, 1, derive_generator(0, "normal law"))
     filled = drawn.completed[0] * spread + centre
     for node, domain in enumerate(structure.domains):
-        filled[:, node] = domain.nearest(filled[:, node])
+        if node in hidden and domain.states is not None:
+            filled[:, node] = _equal_parts(drawn.completed[0][:, node], domain.states)
+        else:
+            filled[:, node] = domain.nearest(filled[:, node])
     return MemoryRows(torch.where(observed, values, filled), ~drawn.plan.barren())
+
+
+def _with_other_classes(structure: Structure, rows: MemoryRows, number: int) -> MemoryRows:
+    """Returns completed rows with hidden classes that are parts of a random direction instead."""
+    values, graph = rows.values.clone(), structure.graph
+    generator = derive_generator(number, "classes")
+    for node in sorted(graph.latent_nodes):
+        states = structure.domains[node].states
+        if states is not None:
+            children = values[:, list(graph.children[node])]
+            children = (children - children.mean(0)) / children.std(0).clamp(min=1e-9)
+            along = torch.randn(children.shape[1], generator=generator).to(children)
+            values[:, node] = _equal_parts(children @ along, states)
+    return MemoryRows(values, rows.observed)
+
+
+def _equal_parts(along: Tensor, parts: int) -> Tensor:
+    """Returns which of so many equally large parts each number is in, (n,)."""
+    ranks = torch.argsort(torch.argsort(along, stable=True), stable=True)
+    return (ranks * parts // len(along)).to(along)
 
 
 def _fit_apart(

@@ -8,6 +8,10 @@ parent and child are not seen together). It moves in coordinates where the paren
 centred and uncorrelated and its noise is one, so that complete rows would say as much of every
 coordinate, and almost collinear parents do not slow it down. Nodes that share a mechanism share
 its coordinates.
+
+Hidden causes have no intercept and noise of variance one, since rows tell neither. With them the
+likelihood may have several maxima: the search starts from their factors (`factors`) and from
+random changes of these, and the best end is kept.
 """
 
 from __future__ import annotations
@@ -20,10 +24,12 @@ import torch
 from torch import Tensor
 
 from misscnf.data.rows import RowSource
+from misscnf.draws import derive_generator
 from misscnf.fitting.settings import Solving
+from misscnf.fitting.solve.factors import anchor, around_hidden, factor_moments
 from misscnf.fitting.solve.local_patterns import Families, LinearRows
-from misscnf.fitting.solve.quasi_newton import maximise
-from misscnf.mechanisms import Gaussian
+from misscnf.fitting.solve.quasi_newton import Maximum, maximise
+from misscnf.mechanisms import Gaussian, Latent
 from misscnf.mechanisms.gaussian import SMALLEST_LOG_SCALE
 from misscnf.model import StructuralModel, Structure
 
@@ -47,6 +53,8 @@ class LinearFit:
     """what came of several starts, where a loss depends on the value it hides"""
     near: bool = False
     """whether it is only near its maximum, as was asked for"""
+    ties: int = 0
+    """other starts that reached the same likelihood by another model"""
 
 
 def fit_linear_gaussian(
@@ -61,26 +69,63 @@ def fit_linear_gaussian(
     """
     settings = settings or Solving()
     centre, covariance = _pairwise_moments(rows)
+    covariance = factor_moments(structure.graph, covariance)
     table = LinearRows(structure.graph, rows, centre)
     coordinates = _Coordinates(structure, centre, covariance, settings.unseen_slope)
-    point = coordinates.start().requires_grad_()
 
-    def objective() -> float:
-        value, surrogate = table.log_prob(*coordinates.factors(point))
-        (surrogate / len(rows)).backward()
-        return float(value) / len(rows)
+    def search(point: Tensor, tolerance: float = 1e-14) -> Maximum:
+        def objective() -> float:
+            value, surrogate = table.log_prob(*coordinates.factors(point))
+            (surrogate / len(rows)).backward()
+            return float(value) / len(rows)
 
-    found = maximise(
-        [point],
-        objective,
-        lowest=coordinates.lowest(),
-        steps=5000,
-        value_tolerance=1e-14,
-        slope_tolerance=1e-7,
-        flat=1e-5,
+        return maximise(
+            [point.requires_grad_()],
+            objective,
+            lowest=coordinates.lowest(),
+            highest=coordinates.highest(),
+            steps=5000,
+            value_tolerance=tolerance,
+            slope_tolerance=1e-7,
+            flat=1e-5,
+        )
+
+    if not structure.graph.latent:
+        point = coordinates.start()
+        found = search(point)
+        model = coordinates.model(point.detach())
+        return LinearFit(model, found.value, found.iterations, found.converged)
+    points = coordinates.starts(settings)
+    tried = [search(point, 1e-10).value for point in points]
+    best = max(range(len(points)), key=tried.__getitem__)
+    found = search(points[best])
+    models = [coordinates.model(point.detach()) for point in points]
+    for one in models:
+        anchor(one)
+    same = settings.same_likelihood / len(rows)
+    ties = sum(
+        value > found.value - same and _differ(models[best], other)
+        for value, other in zip(tried, models, strict=True)
     )
-    model = coordinates.model(point.detach())
-    return LinearFit(model, found.value, found.iterations, found.converged)
+    return LinearFit(models[best], found.value, found.iterations, found.converged, ties)
+
+
+@torch.no_grad()
+def _differ(one: StructuralModel, other: StructuralModel, least: float = 0.1) -> bool:
+    """Says whether the slopes of columns on columns, or of hidden causes on one another, differ.
+
+    A hidden cause of two columns and nothing else has loadings of which the product counts alone.
+    """
+    graph = one.graph
+    for i, parents in enumerate(graph.parents):
+        ours, theirs = one.mechanism(i).linear_form(), other.mechanism(i).linear_form()
+        assert ours is not None
+        assert theirs is not None
+        for place, j in enumerate(parents):
+            counts = j not in graph.latent_nodes or i in graph.latent_nodes
+            if counts and abs(float(ours.weights[place] - theirs.weights[place])) > least:
+                return True
+    return False
 
 
 def _pairwise_moments(rows: RowSource) -> tuple[Tensor, Tensor]:
@@ -117,10 +162,15 @@ class _Block:
     """σ W (p, p)"""
     start: Tensor
     """(γ, v, λ) of the regression, (p + 2,)"""
+    hidden: bool = False
+    """whether γ and λ stay zero: of a hidden cause rows tell neither"""
 
     @staticmethod
-    def around(mean: Tensor, covariance: Tensor, unseen_slope: float) -> _Block:
+    def around(
+        mean: Tensor, covariance: Tensor, unseen_slope: float, *, hidden: bool = False
+    ) -> _Block:
         """Starts from moments of the node and its parents, nan where they are unknown."""
+        mean = torch.zeros_like(mean) if hidden else mean
         variance, along, among = covariance[0, 0], covariance[1:, 0], covariance[1:, 1:]
         among = torch.nan_to_num(among, nan=0.0)
         root = torch.linalg.cholesky(_positive(among))
@@ -128,11 +178,11 @@ class _Block:
         weights = whitening @ (whitening.T @ torch.nan_to_num(along, nan=0.0))
         weights = torch.where(along.isnan() | (weights == 0), unseen_slope, weights)
         left = variance - weights @ (2 * torch.nan_to_num(along) - among @ weights)
-        scale = math.sqrt(max(float(left), 1e-3))
+        scale = 1.0 if hidden else math.sqrt(max(float(left), 1e-3))
         slopes = scale * whitening
         v = torch.linalg.solve(slopes, weights) if len(along) else weights
         start = torch.cat([v.new_zeros(1), v, v.new_tensor([math.log(scale)])])
-        return _Block(mean, scale, slopes, start)
+        return _Block(mean, scale, slopes, start, hidden)
 
     def factor(self, away: Tensor) -> tuple[float, Tensor]:
         """Returns what a of `local_patterns` is at zero, and by what (γ, v, λ) turn it.
@@ -171,7 +221,9 @@ class _Coordinates:
         for nodes in structure.blocks:
             members = torch.tensor([[i, *parents[i]] for i in nodes])
             among = torch.stack([covariance[i][:, i] for i in members]).nanmean(0)
-            block = _Block.around(centre[members].mean(0), among, unseen_slope)
+            hidden = nodes[0] in structure.graph.latent_nodes
+            means = centre[members].mean(0)
+            block = _Block.around(means, among, unseen_slope, hidden=hidden)
             self.blocks.append(block)
             for i, means in zip(nodes, centre[members], strict=True):
                 first = families.first[i]
@@ -193,11 +245,40 @@ class _Coordinates:
         """Returns the vector at the pairwise regressions."""
         return torch.cat([block.start for block in self.blocks])
 
+    def starts(self, settings: Solving) -> list[Tensor]:
+        """Returns that vector, and others that differ from it around hidden causes."""
+        found, generator = [self.start()], derive_generator(0, "starts")
+        around = set(around_hidden(self.structure))
+        for _ in range(settings.starts - 1):
+            parts = []
+            for number, block in enumerate(self.blocks):
+                part, size = block.start.clone(), len(block.start) - 2
+                if number in around and size:
+                    noise = torch.randn(size, generator=generator, dtype=torch.float64)
+                    moved = settings.start_spread * noise
+                    part[1:-1] += torch.linalg.solve(block.slopes, moved)
+                parts.append(part)
+            found.append(torch.cat(parts))
+        return found
+
     def lowest(self) -> list[float]:
         """Returns the least value of each number."""
         lowest = torch.full_like(self.start(), -math.inf)
         lowest[self.scale_of] = SMALLEST_LOG_SCALE
-        return lowest.tolist()
+        return self._pinned(lowest)
+
+    def highest(self) -> list[float]:
+        """Returns the largest value of each number."""
+        return self._pinned(torch.full_like(self.start(), math.inf))
+
+    def _pinned(self, ends: Tensor) -> list[float]:
+        begin = 0
+        for block in self.blocks:
+            last = begin + len(block.start) - 1
+            if block.hidden:
+                ends[begin] = ends[last] = 0.0
+            begin = last + 1
+        return ends.tolist()
 
     def factors(self, vector: Tensor) -> tuple[Tensor, Tensor]:
         """Returns all a_i and log-scales at a vector."""
@@ -206,9 +287,11 @@ class _Coordinates:
 
     def model(self, vector: Tensor) -> StructuralModel:
         """Returns the linear model at a vector."""
-        parts, mechanisms = vector.split([len(block.start) for block in self.blocks]), []
+        parts = vector.split([len(block.start) for block in self.blocks])
+        mechanisms = list[Gaussian | Latent]()
         for number, (block, part) in enumerate(zip(self.blocks, parts, strict=True)):
-            mechanisms.append(Gaussian(self.structure.parents_of(number)).double())
+            law = Latent if block.hidden else Gaussian
+            mechanisms.append(law(self.structure.parents_of(number)).double())
             mechanisms[-1].set_line(*block.line(part))
         return self.structure.model(mechanisms)
 

@@ -118,12 +118,13 @@ class VectorLaw:
         self.shell = LogProb(mechanism)
         parameters = dict(mechanism.named_parameters())
         self.shapes = {f"mechanism.{at}": part.shape for at, part in parameters.items()}
-        self.vector = torch.cat([part.detach().flatten() for part in parameters.values()])
+        none = torch.zeros(0, dtype=torch.float64)  # of a hidden root, which has no parameters
+        self.vector = torch.cat([none, *(part.detach().flatten() for part in parameters.values())])
         precision, ends = mechanism.prior_precision(), mechanism.boundary_parameters()
         priors = [precision.get(at, torch.zeros(part.shape)) for at, part in parameters.items()]
-        self.prior_precision = torch.cat([prior.flatten().double() for prior in priors])
+        self.prior_precision = torch.cat([none, *(prior.flatten().double() for prior in priors)])
         at_ends = [torch.full((part.numel(),), at in ends) for at, part in parameters.items()]
-        self.has_end = torch.cat(at_ends)
+        self.has_end = torch.cat([none.bool(), *at_ends])
         self.place = slice(start, start + len(self.vector))
 
     def log_prob(self, vector: Tensor, own: Tensor, parents: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import Effort
 from misscnf.model import StructuralModel
 
-__all__ = ["measure_weak_directions"]
+__all__ = ["measure_weak_directions", "without_open_directions"]
 
 
 def measure_weak_directions(
@@ -62,6 +62,30 @@ def measure_weak_directions(
         matrix[:, i] = matrix[i, :] = basis.T @ (fall - rise) / (2 * step)
     matrix[:weak, :weak] = (matrix[:weak, :weak] + matrix[:weak, :weak].T) / 2
     return replace(found, scores=scores @ back, matrix=back.T @ matrix @ back)
+
+
+def without_open_directions(found: Information) -> Information:
+    """Returns the information with directions closed of which rows beside hidden causes say none.
+
+    Models on a ridge of the likelihood have the same law of what is shown, and so the same of
+    every effect that is identified. A replicate need not move along it; a step of some length
+    would leave the ridge, which bends. Of effects that are not identified an interval says nothing
+    here, and their note says so (`identification.hidden`).
+    """
+    prior = found.prior.diag()
+    size, turn = torch.linalg.eigh(found.complete + prior)
+    if not bool(size.min() > 0):
+        return found
+    white = turn / size.sqrt()
+    said, turn = torch.linalg.eigh(white.T @ (found.matrix + prior) @ white)
+    is_open = said < found.settings.open_share
+    if not bool(is_open.any()):
+        return found
+    basis = white @ turn
+    back = torch.linalg.inv(basis)
+    scores = torch.where(is_open, 0.0, found.scores @ basis) @ back
+    matrix = back.T @ torch.where(is_open, 1.0, said).diag() @ back - prior
+    return replace(found, scores=scores, matrix=matrix)
 
 
 def _at(
