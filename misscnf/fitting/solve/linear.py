@@ -107,7 +107,7 @@ def fit_linear_gaussian(
         value > found.value - same and _differ(models[best], other)
         for value, other in zip(tried, models, strict=True)
     )
-    return LinearFit(models[best], found.value, found.iterations, found.converged, ties)
+    return LinearFit(models[best], found.value, found.iterations, found.converged, ties=ties)
 
 
 @torch.no_grad()
