@@ -250,8 +250,12 @@ def _complete(
 
 
 def _moves(mechanism: Mechanism) -> bool:
-    """Says whether no network sets the mean or the logits, and the noise is normal."""
-    return mechanism.solvable or mechanism.linear_mean() is not None
+    """Says whether no network sets the mean or the logits, and the noise is normal.
+
+    A hidden root has no parameters, and nothing to move.
+    """
+    some = any(True for _ in mechanism.parameters())
+    return some and (mechanism.solvable or mechanism.linear_mean() is not None)
 
 
 def _laws(model: StructuralModel, batches: Batches) -> Laws:
