@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from oracles import gaussian_process
+from scipy.stats import norm
 
 import misscnf.fitting.replicates as replicates_home
 import misscnf.fitting.select.curves as curves_home
@@ -332,3 +333,9 @@ def test_replicates_spread_as_the_exact_posterior_does(chosen, home, draw, monke
     shrunk = ratio()
     assert 0.87 < drawn < 1.15
     assert shrunk < 0.95 * drawn  # by the same weights of the rows
+
+
+@pytest.mark.parametrize("of", [1, 2, 30])
+def test_the_luckiest_of_many_passes_as_seldom_as_one_alone(of):
+    alone, each = (norm.sf(z) for z in (1.5, means_home._as_clear_as(1.5, of)))
+    assert 1.0 - (1.0 - each) ** of == pytest.approx(alone, rel=0.05)

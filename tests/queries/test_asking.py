@@ -7,6 +7,7 @@ import statsmodels.api as sm
 import torch
 
 from misscnf import InputError, MissCNF
+from misscnf.queries.asking import Asked
 
 ROWS = 600
 EFFECT = {"do": {"t": 1}, "versus": {"t": 0}}
@@ -278,3 +279,14 @@ def test_proper_imputations_differ_by_what_the_fit_does_not_know_too():
         assert (seen.to_numpy() == df.b.dropna().to_numpy()).all()
     pd.testing.assert_frame_equal(proper, fit.impute(df, 3, proper=True))
     assert not proper.loc[0].equals(proper.loc[1])
+
+
+def test_units_are_swept_as_far_as_a_question_needs_and_then_on(model):
+    """What is swept for one question, and added for the next, is what one sweep makes."""
+    asked, fit = Asked(model.model_), model.model_
+    noise = model._noise(50, 3, "effect")
+    whole, few = fit.generate(noise), fit.graph.ancestral_closure([1])
+    first = asked.natural(noise, 3, few)
+    assert torch.equal(first[:, sorted(few)], whole[:, sorted(few)])
+    assert len(few) == len(fit.graph) or bool(first.isnan().any())
+    assert torch.equal(asked.natural(noise, 3), whole)
