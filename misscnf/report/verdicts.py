@@ -113,6 +113,11 @@ def _coverage(report: Report, *, leaves: bool) -> tuple[State, str]:
     if report.thin:
         more = f" And {plural(len(report.thin) - 1, 'place')} more." if report.thin[1:] else ""
         return "careful", f"{report.thin[0]}{more} There the answer hangs on these few rows."
+    if report.reached:
+        return "open", (
+            f"There are values at which no row shows these with their causes: "
+            f"{listed(report.reached)}. The modelled loss reaches there, by its law."
+        )
     text = "Every part of the model that is needed was seen in the rows, with no gap found."
     if leaves:
         text += " The comparison itself leaves what they show: see Extrapolation."
