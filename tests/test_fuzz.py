@@ -121,8 +121,8 @@ SUFFIXES = ["", ".dot", ".gml", ".csv", ".json", ".lav", ".txt"]
 
 
 def read_graph(text, suffix):
-    nodes, edges, blocks = read_text(text, suffix)
-    return CausalGraph.from_edges(edges, nodes, blocks)
+    nodes, edges, blocks, latent = read_text(text, suffix)
+    return CausalGraph.from_edges(edges, nodes, blocks, (), latent)
 
 
 @fuzz(90)

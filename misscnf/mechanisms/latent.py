@@ -28,12 +28,16 @@ class Latent(Mechanism, name="latent", serves=("latent",)):
         parents: The domains of the parents, or their number.
     """
 
+    scale: Tensor
+
     def __init__(self, parents: Parents) -> None:
         super().__init__()
         self.parents = read_parents(parents)
         self.encoding = Encoding(self.parents)
         features = self.encoding.features
         self.weight = nn.Parameter(torch.zeros(features)) if features else None
+        # A root has no parameter that would say its dtype and device.
+        self.register_buffer("scale", torch.ones(()), persistent=False)
 
     @classmethod
     def of_shape(cls, parents: tuple[Domain, ...], domain: Domain, shape: Shape) -> Mechanism:
@@ -68,8 +72,9 @@ class Latent(Mechanism, name="latent", serves=("latent",)):
 
     def linear_form(self) -> LinearForm | None:
         """Returns the line, where continuous parents enter as they are."""
-        reference = self.weight if self.weight is not None else torch.zeros(0, dtype=torch.float64)
-        none, one = reference.new_zeros(()), reference.new_ones(())
+        one = self.scale
+        reference = one.new_zeros(0) if self.weight is None else self.weight
+        none = torch.zeros_like(one)
         if not self.encoding.linear:
             return None
         if self.encoding.plain:

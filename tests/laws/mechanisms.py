@@ -3,7 +3,7 @@
 import torch
 
 from misscnf.data.scales import Unit
-from misscnf.mechanisms import Affine, Gaussian, Rescaled, Spline
+from misscnf.mechanisms import Affine, Gaussian, Latent, Rescaled, Spline
 from misscnf.mechanisms.curve import Curve
 from misscnf.mechanisms.interactions import Interactions
 from misscnf.model import StructuralModel
@@ -49,6 +49,7 @@ MECHANISMS = {
     "spline, network shape": lambda p: Spline(p, (8,), None, (8,)),
     "affine": lambda p: Affine(p),
     "affine, linear": lambda p: Affine(p, ()),
+    "latent": lambda p: Latent(p),
     "rescaled gaussian": lambda p: Rescaled(Gaussian(p), Unit(5.0, 3.0), [Unit(2.0, 0.5)] * p),
     "rescaled spline": lambda p: Rescaled(Spline(p, (8,)), Unit(-5.0, 0.3), [Unit(2.0, 4.0)] * p),
 }

@@ -184,7 +184,7 @@ def test_gradients_are_finite_and_reach_every_parameter(mechanism, parents):
 
 def test_the_linear_form_is_the_law(name, mechanism, parents):
     form = mechanism.linear_form()
-    is_line = name in ("gaussian", "rescaled gaussian")
+    is_line = name in ("gaussian", "rescaled gaussian", "latent")
     assert (form is not None) == (
         is_line or (name.startswith("gaussian") and parents.shape[1] == 0)
     )
