@@ -46,10 +46,11 @@ class _Inside:
     blocks: int = 0
     threads: int = 1
     blas: threadpool_limits | None = None
+    worker: threading.local = field(default_factory=threading.local)
+    """Who works on a part does not part it again."""
 
 
 _INSIDE = _Inside()  # the number of threads is one for the whole process
-_WORKER = threading.local()  # who works on a part does not part it again
 
 
 @contextmanager
@@ -94,12 +95,12 @@ def side_by_side(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[F
         work: What is done with a part. It may write to memory that belongs to its part alone.
         parts: Independent parts.
     """
-    if len(parts) < 2 or getattr(_WORKER, "busy", False):
+    if len(parts) < 2 or getattr(_INSIDE.worker, "busy", False):
         return [work(part) for part in parts]
     gradients = torch.is_grad_enabled()  # of this thread: the workers have to be told
 
     def run(part: Part) -> Found:
-        _WORKER.busy = True
+        _INSIDE.worker.busy = True
         with torch.set_grad_enabled(gradients):
             return work(part)
 

@@ -9,7 +9,8 @@ one in a million needs no million units.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +22,7 @@ from misscnf.data.codecs import Levels
 from misscnf.data.table import Schema
 from misscnf.graph import CausalGraph
 from misscnf.model import Policy, StructuralModel
-from misscnf.model.policies import needed_for
+from misscnf.model.policies import Hold, needed_for
 from misscnf.queries.effects import Effect, contrast, event_code
 from misscnf.queries.groups import Group, Part, Where, may_differ
 from misscnf.queries.interventions import Do, read_policies
@@ -29,6 +30,9 @@ from misscnf.queries.statistics import Statistic
 from misscnf.queries.units import Units
 
 __all__ = ["Question"]
+
+NUMBERS_AT_ONCE = 2**22
+"""Of the units of arms that are swept together, 32 MB: caches and memory hold them."""
 
 
 class Question:
@@ -95,12 +99,12 @@ class Question:
         It is (n,) each, or (n, levels) where a unit has the probability of each level.
         """
         policies, units = self._in_group(model, units)
-        found = []
-        for arm in policies:
-            values = self._swept(model, units, arm, self.asked)
-            averaged = self._is_averaged(units) and self.node not in arm
-            own = self._chances(model, values) if averaged else values[:, self.node]
-            found.append(own.numpy())
+        found = list[np.ndarray]()
+        for arms, held in _swept_together(policies, units):
+            values = self._swept(model, units, held, self.asked, arms)
+            averaged = self._is_averaged(units) and self.node not in held
+            own = self._chances(model, values) if averaged else values[..., self.node]
+            found += list(own.numpy()) if arms else [own.numpy()]
         return found, units
 
     def _policies(self, units: Units) -> list[dict[int, Policy]]:
@@ -141,12 +145,12 @@ class Question:
         return column.kind != "ordinal" or self.event is not None or text
 
     def _chances(self, model: StructuralModel, values: Tensor) -> Tensor:
-        """Returns the probability of each level of the outcome, (n, levels)."""
+        """Returns the probability of each level of the outcome, (..., levels)."""
         parents, mechanism = model.parents_of(values, self.node), model.mechanism(self.node)
         column = self.schema.columns[self.node]
         assert isinstance(column, Levels)
-        levels = [torch.full_like(values[:, 0], code) for code in range(len(column.levels))]
-        return torch.stack([mechanism.log_prob(level, parents) for level in levels], 1).exp()
+        levels = [torch.full_like(values[..., 0], code) for code in range(len(column.levels))]
+        return torch.stack([mechanism.log_prob(level, parents) for level in levels], -1).exp()
 
     def _swept(
         self,
@@ -154,10 +158,15 @@ class Question:
         units: Units,
         policies: dict[int, Policy],
         nodes: Sequence[int],
+        arms: tuple[int, ...] = (),
     ) -> Tensor:
-        """Returns the units with some nodes, and what these need, as they are under policies."""
+        """Returns the units with some nodes, and what these need, as they are under policies.
+
+        It is (n, d), or (A, n, d) where the policies are those of A arms.
+        """
         touched = self.graph.descendants(policies) & needed_for(self.graph, policies, nodes)
-        return model.complete(units.natural, sorted(touched), units.noise, policies)
+        natural, noise = (x.expand(*arms, *x.shape) for x in (units.natural, units.noise))
+        return model.complete(natural, sorted(touched), noise, policies)
 
     def effect(self, model: StructuralModel, units: Units, do: Do, versus: Do | None) -> Effect:
         """Compares two arms."""
@@ -220,6 +229,38 @@ class Question:
         found.attrs["measure"] = effects[0].measure
         found.attrs["statistic"] = effects[0].statistic if effects[0].event is None else "risk"
         return found
+
+
+def _swept_together(
+    policies: Sequence[dict[int, Policy]], units: Units
+) -> Iterator[tuple[tuple[int, ...], dict[int, Policy]]]:
+    """Yields the policies of arms that one sweep serves, with how many these are.
+
+    Arms that hold the same nodes are swept as one: a sweep of few units is mostly the calls of
+    their mechanisms. Any other arm is swept by itself.
+    """
+    most = max(1, NUMBERS_AT_ONCE // max(1, units.natural.numel()))
+    for held, alike in itertools.groupby(policies, _held):
+        arms = list(alike)
+        size = 1 if held is None else most
+        for part in (arms[first : first + size] for first in range(0, len(arms), size)):
+            if len(part) == 1:
+                yield (), part[0]
+            else:
+                yield (len(part),), {node: _stacked(part, node, len(units)) for node in part[0]}
+
+
+def _stacked(arms: Sequence[dict[int, Policy]], node: int, units: int) -> Hold:
+    """Returns what some arms hold a node at, (A, n)."""
+    holds = [arm[node] for arm in arms]
+    return Hold(
+        torch.stack([hold.value.expand(units) for hold in holds if isinstance(hold, Hold)])
+    )
+
+
+def _held(arm: dict[int, Policy]) -> frozenset[int] | None:
+    """Returns the nodes that an arm holds at values, None where it does more."""
+    return frozenset(arm) if all(isinstance(policy, Hold) for policy in arm.values()) else None
 
 
 def _fitted(arm: Do, units: Units) -> Do:

@@ -195,7 +195,7 @@ def test_a_node_that_its_parent_decides_stays_within_numbers():
 
 @pytest.mark.slow
 def test_what_leaves_the_numbers_behind_leaves_the_model_alone(monkeypatch):
-    def fail(*_):
+    def fail(*_, **__):
         raise FitError("no likelihood at the start")
 
     monkeypatch.setattr(home, "_maximise_completions", fail)

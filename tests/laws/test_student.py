@@ -88,7 +88,8 @@ def test_a_curve_has_statistics_too(model):
     curve = model.curve("y", "t", [0, 1], versus={"t": 0}, statistic="median", draws=2000)
     assert curve.estimate.tolist()[0] == 0.0
     assert curve.estimate[1] == pytest.approx(1.0, abs=0.4)
-    assert curve.attrs == {"measure": "median difference", "statistic": "median"}
+    about = {"measure": "median difference", "statistic": "median", "population": "model"}
+    assert curve.attrs == about
 
 
 @pytest.mark.parametrize("statistic", ["mode", 0.0, 1.5, True, None])

@@ -78,13 +78,13 @@ def test_a_share_of_units_that_is_none_has_no_interval():
 
 @pytest.mark.slow
 def test_rare_risks_are_covered():
-    """Risks 0.02 and 0.05, 150 people each, 60 tables; of intervals that hold in 95 %, 51 or
-    fewer of 60 hold in 4 of 1,000 runs."""
+    """Risks 0.02 and 0.05, 150 people each, 30 tables; of intervals that hold in 95 %, 24 or
+    fewer of 30 hold in 3 of 1,000 runs."""
     held = np.zeros(3)
-    for seed in range(60):
+    for seed in range(30):
         rng = np.random.default_rng(seed)
         effect, _ = asked(counted(rng.binomial(150, 0.02), 150, rng.binomial(150, 0.05), 150))
         truths = (effect.interval, -0.03), (effect.risk_ratio_interval, 0.4)
         truths += ((effect.mean_interval, 0.02),)
         held += [lower <= truth <= upper for (lower, upper), truth in truths]
-    assert (held >= 52).all()
+    assert (held >= 25).all()
