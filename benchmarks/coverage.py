@@ -39,7 +39,7 @@ import pandas as pd
 import torch
 from misscnf_study.losses import ampute
 from report import finish
-from scipy.special import expit
+from scipy import special
 from store import Lines, commit
 
 from misscnf import MissCNF
@@ -56,7 +56,7 @@ def interaction(rng: np.random.Generator, n: int) -> Columns:
     """Draws age, sex → severity → treated, y with treatment by severity; E[severity] is 0.5."""
     age, sex = rng.normal(size=n), rng.integers(0, 2, n)
     severity = 0.5 + 0.6 * age + 0.8 * rng.normal(size=n)
-    treated = rng.random(n) < expit(-0.5 + 0.9 * severity + 0.5 * sex)
+    treated = rng.random(n) < special.expit(-0.5 + 0.9 * severity + 0.5 * sex)
     y = 1.0 + 0.6 * severity + 0.4 * sex + treated * (1.0 + 0.8 * severity) + rng.normal(size=n)
     return {"age": age, "sex": sex, "severity": severity, "treated": treated * 1, "y": y}
 
@@ -64,7 +64,7 @@ def interaction(rng: np.random.Generator, n: int) -> Columns:
 def skewed_mediator(rng: np.random.Generator, n: int) -> Columns:
     """Draws w → treated → mediator → y, with gamma noise of shape 1.5 in the mediator."""
     w = rng.normal(size=n)
-    treated = (rng.random(n) < expit(w)) * 1
+    treated = (rng.random(n) < special.expit(w)) * 1
     noise = (rng.gamma(1.5, size=n) - 1.5) / np.sqrt(1.5)
     mediator = 0.5 + treated + 0.4 * w + noise
     y = 0.7 * mediator + 0.3 * treated + 0.5 * w + rng.normal(size=n)
@@ -75,7 +75,7 @@ def count(rng: np.random.Generator, n: int) -> Columns:
     """Draws x → z → treated, visits ~ Poisson(exp(0.6 + 0.4 treated + 0.35 z)), z ~ N(0, 1)."""
     x = rng.normal(size=n)
     z = 0.6 * x + 0.8 * rng.normal(size=n)
-    treated = (rng.random(n) < expit(0.8 * z)) * 1
+    treated = (rng.random(n) < special.expit(0.8 * z)) * 1
     return {"x": x, "z": z, "treated": treated, "visits": rng.poisson(_rate(treated, z))}
 
 
@@ -97,8 +97,8 @@ def semicontinuous(rng: np.random.Generator, n: int) -> Columns:
     """Draws x → z → treated, cost: zero, or log-normal; z ~ N(0, 1)."""
     x = rng.normal(size=n)
     z = 0.6 * x + 0.8 * rng.normal(size=n)
-    treated = (rng.random(n) < expit(0.8 * z)) * 1
-    some = rng.random(n) < expit(LOW + 0.6 * z + HIGH * treated)
+    treated = (rng.random(n) < special.expit(0.8 * z)) * 1
+    some = rng.random(n) < special.expit(LOW + 0.6 * z + HIGH * treated)
     size = np.exp(0.5 + 0.3 * z + 0.3 * treated + 0.6 * rng.normal(size=n))
     return {"x": x, "z": z, "treated": treated, "cost": np.where(some, size, 0.0)}
 
@@ -107,7 +107,7 @@ def small(rng: np.random.Generator, n: int) -> Columns:
     """Draws x → w → treated, y curved in w."""
     x = rng.normal(size=n)
     w = 0.5 * x + np.sqrt(0.75) * rng.normal(size=n)
-    treated = (rng.random(n) < expit(0.7 * w)) * 1
+    treated = (rng.random(n) < special.expit(0.7 * w)) * 1
     y = treated + 0.5 * w + 0.3 * w**2 + rng.normal(size=n)
     return {"x": x, "w": w, "treated": treated, "y": y}
 
@@ -122,7 +122,7 @@ def truth_of_semicontinuous() -> float:
     nodes, weights = np.polynomial.hermite_e.hermegauss(200)
 
     def mean(t: int) -> float:
-        some = expit(LOW + 0.6 * nodes + HIGH * t)
+        some = special.expit(LOW + 0.6 * nodes + HIGH * t)
         size = np.exp(0.5 + 0.3 * nodes + 0.3 * t + 0.6**2 / 2)
         return float((weights / weights.sum()) @ (some * size))
 

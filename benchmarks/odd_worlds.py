@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
-from scipy.stats import norm
+from scipy import special, stats
 
 __all__ = ["Odd", "WORLDS"]
 
@@ -51,7 +50,7 @@ class Odd:
 def normal_mean(function: Callable[[np.ndarray], np.ndarray]) -> float:
     """Returns E[f(Z)] of a standard normal number, by 4,000 equal steps of its quantiles."""
     steps = (np.arange(4000) + 0.5) / 4000
-    return float(np.mean(function(norm.ppf(steps))))
+    return float(np.mean(function(stats.norm.ppf(steps))))
 
 
 def lose(rng: Rng, df: pd.DataFrame, x: float = LOST, y: float = LOST) -> pd.DataFrame:
@@ -62,7 +61,7 @@ def lose(rng: Rng, df: pd.DataFrame, x: float = LOST, y: float = LOST) -> pd.Dat
     if y:
         code = pd.Series(pd.factorize(df["t"], sort=True)[0], index=df.index, dtype=float)
         tilt = 0.5 * np.sign(code - code.mean()) if df["t"].notna().all() else 0.0
-        df["y"] = df["y"].mask(rng.random(len(df)) < expit(np.log(y / (1 - y)) + tilt))
+        df["y"] = df["y"].mask(rng.random(len(df)) < special.expit(np.log(y / (1 - y)) + tilt))
     return df
 
 
@@ -76,7 +75,7 @@ def confounded(
 
     def draw(rng: Rng) -> pd.DataFrame:
         x = rng.normal(size=n)
-        t = (rng.random(n) < expit(overlap * x)) * 1
+        t = (rng.random(n) < special.expit(overlap * x)) * 1
         return lose(rng, pd.DataFrame({"x": x, "t": t, "y": outcome(rng, x, t)}), **lost)
 
     return draw
@@ -135,20 +134,20 @@ def lost_nearly_whole(rng: Rng, *, binary: bool) -> pd.DataFrame:
     """Loses the confounder in 99.9 % of 5,000 rows."""
     n = 5000
     x = rng.normal(size=n)
-    t = (rng.random(n) < expit(x)) * 1 if binary else x + rng.normal(size=n)
+    t = (rng.random(n) < special.expit(x)) * 1 if binary else x + rng.normal(size=n)
     return lose(rng, pd.DataFrame({"x": x, "t": t, "y": t + x + rng.normal(size=n)}), 0.999, 0)
 
 
 def zeros(rng: Rng, x: np.ndarray, t: np.ndarray) -> np.ndarray:
     """Draws zeros in about 70 % and a log-normal rest."""
-    some = rng.random(len(x)) < expit(-1.4 + 0.8 * t + 0.5 * x)
+    some = rng.random(len(x)) < special.expit(-1.4 + 0.8 * t + 0.5 * x)
     return np.where(some, np.exp(0.8 + 0.3 * t + 0.2 * x + 0.7 * rng.normal(size=len(x))), 0.0)
 
 
 def mean_of_zeros(t: int) -> float:
     """Returns E[y | do(t)] of `zeros`."""
     return normal_mean(
-        lambda x: expit(-1.4 + 0.8 * t + 0.5 * x) * np.exp(0.8 + 0.3 * t + 0.2 * x + 0.245)
+        lambda x: special.expit(-1.4 + 0.8 * t + 0.5 * x) * np.exp(0.8 + 0.3 * t + 0.2 * x + 0.245)
     )
 
 
@@ -161,7 +160,11 @@ def share(rng: Rng, x: np.ndarray, t: np.ndarray) -> np.ndarray:
 
 def parts_of_share(x: np.ndarray, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns the chance of 0, that of 1, and the mean of the rest."""
-    return expit(-1.5 - 0.5 * x - t), expit(-2.5 + 0.5 * x + t), expit(0.5 * x + 0.8 * t - 0.4)
+    return (
+        special.expit(-1.5 - 0.5 * x - t),
+        special.expit(-2.5 + 0.5 * x + t),
+        special.expit(0.5 * x + 0.8 * t - 0.4),
+    )
 
 
 def mean_of_share(t: int) -> float:
@@ -231,7 +234,7 @@ def correlated(rng: Rng) -> pd.DataFrame:
     factor = rng.normal(size=n)
     w = 0.95 * factor[:, None] + np.sqrt(1 - 0.95**2) * rng.normal(size=(n, d))
     score = w.mean(axis=1)
-    t = (rng.random(n) < expit(1.5 * score)) * 1
+    t = (rng.random(n) < special.expit(1.5 * score)) * 1
     df = pd.DataFrame(w, columns=[f"w{i}" for i in range(d)]).mask(rng.random((n, d)) < 0.3)
     return df.assign(t=t, y=t + 2 * score + rng.normal(size=n))
 
@@ -262,7 +265,7 @@ def sites(levels: int, n: int) -> Callable[[Rng], pd.DataFrame]:
         site = rng.choice(levels - 1, n, p=chance / chance.sum())
         site[0] = levels - 1
         level = np.sin(np.arange(levels))
-        t = (rng.random(n) < expit(level[site])) * 1
+        t = (rng.random(n) < special.expit(level[site])) * 1
         y = t + level[site] + rng.normal(size=n)
         names = np.array([f"site {k}" for k in range(levels)])
         return lose(rng, pd.DataFrame({"x": names[site], "t": t, "y": y}), x=0.1)
@@ -284,8 +287,8 @@ def visits(rng: Rng) -> pd.DataFrame:
     t, a = rng.integers(0, 2, n), rng.normal(size=n)
     b = 0.7 * a + 0.5 * t + 0.7 * rng.normal(size=n)
     c = 0.7 * b + 0.5 * t + 0.7 * rng.normal(size=n)
-    left = rng.random(n) < expit(-1.5 + 1.2 * a)
-    gone = left | (rng.random(n) < expit(-1.5 + 1.2 * b))
+    left = rng.random(n) < special.expit(-1.5 + 1.2 * a)
+    gone = left | (rng.random(n) < special.expit(-1.5 + 1.2 * b))
     return pd.DataFrame(
         {"t": t, "a": a, "b": np.where(left, np.nan, b), "y": np.where(gone, np.nan, c)}
     )
@@ -294,13 +297,13 @@ def visits(rng: Rng) -> pd.DataFrame:
 def self_masked(rng: Rng) -> pd.DataFrame:
     """Loses high outcomes because they are high."""
     df = confounded(linear, y=0)(rng)
-    return df.assign(y=df["y"].mask(rng.random(len(df)) < expit(1.5 * df["y"] - 1)))
+    return df.assign(y=df["y"].mask(rng.random(len(df)) < special.expit(1.5 * df["y"] - 1)))
 
 
 def selected(rng: Rng) -> pd.DataFrame:
     """Keeps rows with high outcomes only."""
     df = confounded(linear, 2500, y=0)(rng)
-    return df[rng.random(len(df)) < expit(2 * df["y"])].reset_index(drop=True)
+    return df[rng.random(len(df)) < special.expit(2 * df["y"])].reset_index(drop=True)
 
 
 def collider(rng: Rng) -> pd.DataFrame:
@@ -341,7 +344,7 @@ def mixed(rng: Rng) -> pd.DataFrame:
     n = 1200
     sex, x = rng.choice(["f", "m"], n), rng.normal(size=n)
     stage = np.searchsorted([-1.0, 1.0], x + rng.logistic(size=n))
-    t = (rng.random(n) < expit(stage - 1.0)) * 1
+    t = (rng.random(n) < special.expit(stage - 1.0)) * 1
     y = t + 0.5 * stage + 0.3 * (sex == "m") + rng.normal(size=n)
     return lose(rng, pd.DataFrame({"sex": sex, "x": x, "stage": stage, "t": t, "y": y}), x=0.1)
 
@@ -454,7 +457,7 @@ WORLDS: dict[str, Odd] = {
         bounds={"y": (0, np.inf)},
         whole=("y",),
     ),
-    "separated": Odd(separated, float(norm.cdf(0.5) - norm.cdf(-0.5))),
+    "separated": Odd(separated, float(stats.norm.cdf(0.5) - stats.norm.cdf(-0.5))),
     # Shapes.
     "sin12": Odd(
         along(lambda t: np.sin(12 * t)), 2.0, do={"t": np.pi / 24}, versus={"t": -np.pi / 24}
