@@ -13,7 +13,6 @@ interventions is right, also across an untouched mediator between them.
 
 from __future__ import annotations
 
-import copy
 import itertools
 from collections.abc import Collection, Mapping, Sequence
 
@@ -272,8 +271,9 @@ def _with_state(module: nn.Module, state: Mapping[str, Tensor], prefix: str) -> 
             return part
         return nn.Parameter(given, part.requires_grad) if isinstance(part, nn.Parameter) else given
 
-    found = copy.copy(module)
+    found = object.__new__(type(module))  # what copy.copy ends in, without its detour by pickle
     vars(found).update(
+        vars(module),
         _parameters={name: own(name, part) for name, part in module._parameters.items()},
         _buffers={name: own(name, part) for name, part in module._buffers.items()},
         _modules={

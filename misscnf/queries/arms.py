@@ -81,15 +81,20 @@ class Question:
         return (self.node,)
 
     def needed(self, units: int) -> frozenset[int]:
-        """Returns the nodes without which so many units cannot answer, each with its causes."""
+        """Returns the nodes whose natural values so many units need to answer, and their causes.
+
+        Those that an arm moves are swept anew from the noise of the units, so that what they would
+        have been is only asked for where it decides who is in the group.
+        """
         decided = self.group.decided_by
         if decided is None:  # by a function, which may read any
             return frozenset(range(len(self.graph)))
-        found = {*self.asked, *decided}
+        found = set(decided)
         for arm in self.interventions:
             fitted = _fitted(arm, Units.alike(units))
             policies = read_policies(fitted, self.graph, self.schema, units, self.seed)
-            found |= needed_for(self.graph, policies, [*self.asked, *self.group.taken])
+            asked = needed_for(self.graph, policies, [*self.asked, *self.group.taken])
+            found |= asked - self.graph.descendants(policies)
         return self.graph.ancestral_closure(found)
 
     @torch.no_grad()

@@ -331,7 +331,8 @@ class EffectMixin:
             return list(by)
         node = self._graph().index(by)
         column, few = self.schema_.columns[node], self.settings_.replicates
-        drawn = self._cache.fit.natural(self._noise(draws, seed, "effect"), seed)[:, node]
+        noise, causes = self._noise(draws, seed, "effect"), self.graph_.ancestral_closure([node])
+        drawn = self._cache.fit.natural(noise, seed, causes)[:, node]
         codes = isinstance(column, Levels)
         seen = drawn.numpy() if codes else column.decode(drawn.numpy())
         parts = split(column, seen, few.most_groups, 0.0)
@@ -371,9 +372,9 @@ class EffectMixin:
                 yield asked.model, rows.units(asked.model, moved, weight)
             return
         noise = self._noise(draws, seed, "effect")
-        yield self.model_, Units(noise, self._cache.fit.natural(noise, seed))
+        nodes = frozenset[int]().union(*(ask.needed(draws) for ask in asks))
+        yield self.model_, Units(noise, self._cache.fit.natural(noise, seed, nodes))
         own, others = noise[: few.units], self._replicates(interval, data, replicates)[1]
-        nodes = frozenset[int]().union(*(ask.needed(len(own)) for ask in asks)) if others else None
         for asked in others:
             yield asked.model, Units(own, asked.natural(own, seed, nodes))
 
