@@ -1,10 +1,12 @@
 r"""Plain estimates beside a model's: what the rows say without it.
 
-crude            the outcome's mean among rows with the first value of the treatment, less that
-                 among rows with the second; whoever shows both counts, nothing is adjusted
-complete cases   the same by least squares with the treatment and everything else that the graph
-                 draws into it or into the outcome, levels as indicators, on the rows that show all
-                 of these; what the treatment changes is left out
+crude            nothing is adjusted, whoever shows treatment and outcome counts. Levels: the
+                 outcome's mean among rows with the first, less that among rows with the second.
+                 Numbers, since few rows have just these two values: the least-squares line of the
+                 outcome on the treatment, along the step from one to the other
+complete cases   least squares with the treatment and everything else that the graph draws into it
+                 or into the outcome, levels as indicators, on the rows that show all of these;
+                 what the treatment changes is left out
 
 Intervals are normal, with variances that need not be equal (Welch; HC1 of White). They are there
 so that a reader sees what the model changed, not to be believed.
@@ -35,10 +37,14 @@ class PlainEstimate:
     """Rows that it rests on."""
     estimate: float
     interval: Interval
+    line: bool = True
+    """Whether it is read off a least-squares line; the crude one of levels compares two means."""
 
     def __str__(self) -> str:
         lower, upper = self.interval
-        return f"{self.name}, {self.rows} rows: {self.estimate:.4g} ({lower:.4g} to {upper:.4g})"
+        alone = " (a line of the outcome on the treatment alone)"
+        name = self.name + alone * (self.name == "crude" and self.line)
+        return f"{name}, {self.rows} rows: {self.estimate:.4g} ({lower:.4g} to {upper:.4g})"
 
 
 def plain_estimates(
@@ -70,14 +76,14 @@ def plain_estimates(
     else:
         codes = [float(value or 0.0) for value in values]
     level = effect.level or 0.95
-    return [
-        found
-        for found in (
-            _crude(treatment, outcome, codes, level),
-            _complete(table, graph, t, y, outcome, codes, level),
-        )
-        if found is not None
-    ]
+    drawn = {*graph.parents[t], *graph.parents[y]} - graph.descendants([t]) - graph.latent_nodes
+    if isinstance(column, Levels):
+        crude = _two_means(treatment, outcome, codes, level)
+    else:
+        crude = _least_squares("crude", table, t, [], outcome, codes, level)
+    others = sorted(drawn - {y})
+    complete = _least_squares("complete cases", table, t, others, outcome, codes, level)
+    return [found for found in (crude, complete) if found is not None]
 
 
 def _numbers(table: IncompleteTable, node: int, event: object) -> np.ndarray:
@@ -91,7 +97,7 @@ def _numbers(table: IncompleteTable, node: int, event: object) -> np.ndarray:
     return raw
 
 
-def _crude(
+def _two_means(
     treatment: np.ndarray, outcome: np.ndarray, codes: list[float], level: float
 ) -> PlainEstimate | None:
     arms = [outcome[(treatment == code) & ~np.isnan(outcome)] for code in codes]
@@ -100,20 +106,18 @@ def _crude(
     estimate = float(arms[0].mean() - arms[1].mean())
     error = math.sqrt(sum(arm.var(ddof=1) / len(arm) for arm in arms))
     rows = sum(len(arm) for arm in arms)
-    return PlainEstimate("crude", rows, estimate, _around(estimate, error, level))
+    return PlainEstimate("crude", rows, estimate, _around(estimate, error, level), line=False)
 
 
-def _complete(
+def _least_squares(
+    name: str,
     table: IncompleteTable,
-    graph: CausalGraph,
     t: int,
-    y: int,
+    others: list[int],
     outcome: np.ndarray,
     codes: list[float],
     level: float,
 ) -> PlainEstimate | None:
-    drawn = {*graph.parents[t], *graph.parents[y]} - graph.descendants([t]) - graph.latent_nodes
-    others = sorted(drawn - {y})
     rows = ~np.isnan(outcome) & ~np.isnan(table.raw[:, [t, *others]]).any(1)
     parts = [np.ones((int(rows.sum()), 1))]
     step, treatment = codes[0] - codes[1], table.raw[rows, t]
@@ -142,7 +146,7 @@ def _complete(
     spread = inverse @ (design.T * left**2) @ design @ inverse * (n / (n - k))
     estimate = float(weights[place] * step)
     error = abs(step) * math.sqrt(max(float(spread[place, place]), 0.0))
-    return PlainEstimate("complete cases", n, estimate, _around(estimate, error, level))
+    return PlainEstimate(name, n, estimate, _around(estimate, error, level))
 
 
 def _around(estimate: float, error: float, level: float) -> Interval:

@@ -115,6 +115,17 @@ def test_plain_estimates_are_those_of_a_regression(model, table):
     assert model.plain_estimates(model.effect("y", do={"age": "age + 1"})) == []
 
 
+def test_the_crude_estimate_of_a_number_is_the_slope_of_all_rows(model, table):
+    """Few rows, or none, have just the two values that are compared."""
+    crude, _ = model.plain_estimates(model.effect("y", do={"age": 61.5}, versus={"age": 60.0}))
+    shown = table[["age", "y"]].dropna()
+    fit = sm.OLS(shown.y, sm.add_constant(shown.age)).fit(cov_type="HC1")
+    assert crude.rows == len(shown)
+    assert crude.estimate == pytest.approx(1.5 * fit.params["age"])
+    assert crude.interval == pytest.approx(tuple(1.5 * fit.conf_int().loc["age"]))
+    assert "the treatment alone" in str(crude)
+
+
 def test_e_values_are_those_of_the_paper():
     """VanderWeele and Ding 2017: a risk ratio of 3.9 (1.8 to 8.7) has 7.26 and 3.0."""
     column = Continuous("y", Unit(0.0, 1.0))
