@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from misscnf.cli.arguments import Arm
-    from misscnf.estimators.misscnf import MissCNF
+    from misscnf.estimators.fitted import FittedFlow
     from misscnf.queries.effects import Effect
 
 __all__ = ["effect"]
@@ -145,7 +145,7 @@ def effect(
 
 
 def _extra(
-    fitted: MissCNF, answer: Effect, table: pd.DataFrame | None, *, beside: bool
+    fitted: FittedFlow, answer: Effect, table: pd.DataFrame | None, *, beside: bool
 ) -> dict[str, Any]:
     """Returns what was asked for beside the answer."""
     if not beside:

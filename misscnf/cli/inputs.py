@@ -29,7 +29,7 @@ from misscnf.graph import CausalGraph
 from misscnf.graph.readers import names_a_file
 
 if TYPE_CHECKING:
-    from misscnf.estimators.misscnf import MissCNF
+    from misscnf.estimators.fitted import FittedFlow
 
 __all__ = [
     "naming",
@@ -199,16 +199,16 @@ def outline(folder: str) -> Outline:
     return found
 
 
-def open_model(folder: str, *, quiet: bool) -> MissCNF:
+def open_model(folder: str, *, quiet: bool) -> FittedFlow:
     """Loads a model; unless it is to be quiet, it shows the progress of long work."""
-    from misscnf.estimators.misscnf import MissCNF  # here, when all options are known to be good
+    from misscnf.estimators.fitted import FittedFlow  # here, when all options are known to be good
 
-    model = MissCNF.load(folder)
+    model = FittedFlow.load(folder)
     model.progress = False if quiet else None
     return model
 
 
-def check_replicated(model: MissCNF, frame: pd.DataFrame) -> None:
+def check_replicated(model: FittedFlow, frame: pd.DataFrame) -> None:
     """Refuses an interval of rows where neither replicates nor the table of the fit are there."""
     if model._replicated:
         return
@@ -219,7 +219,7 @@ def check_replicated(model: MissCNF, frame: pd.DataFrame) -> None:
         )
 
 
-def keep_replicates(model: MissCNF, folder: str) -> None:
+def keep_replicates(model: FittedFlow, folder: str) -> None:
     """Keeps new replicates of the fit beside the model, so that a further interval is quick."""
     try:
         kept = model._save_replicates(folder)

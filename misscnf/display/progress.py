@@ -12,17 +12,10 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 __all__ = ["ProgressBar"]
 
@@ -38,34 +31,26 @@ class ProgressBar:
 
     def __init__(self, what: str, *, show: bool | None, seconds_a_line: float = 15.0) -> None:
         terminal = sys.stderr.isatty()
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[note]}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            disable=not (terminal if show is None else show),
-            transient=True,
-        )
-        self._task = self._bar.add_task(what, total=None, note="")
+        self._bar = _rich_bar() if (terminal if show is None else show) else None
+        self._task = None if self._bar is None else self._bar.add_task(what, total=None, note="")
         self._what, self._lines = what, show is None and not terminal
         self._seconds_a_line = seconds_a_line
         self._stage, self._since, self._said = "", 0.0, 0.0
 
     def __enter__(self) -> Self:
         self._since = self._said = time.monotonic()
-        self._bar.start()
+        if self._bar is not None:
+            self._bar.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._bar.stop()
+        if self._bar is not None:
+            self._bar.stop()
 
     def __call__(self, done: int, total: int, note: str = "", what: str | None = None) -> None:
         """Shows how many steps are done, of how many, with a note, and what is under way."""
-        self._bar.update(self._task, total=total, completed=done, note=note, description=what)
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, total=total, completed=done, note=note, description=what)
         if self._lines:
             self._say(done, total, note, what or self._what)
 
@@ -77,9 +62,27 @@ class ProgressBar:
             return
         self._said = now
         told = [f"{stage}: {done} of {total}"]
-        if 0 < done <= total:
-            elapsed = now - self._since
+        elapsed = now - self._since
+        if 0 < done <= total and elapsed >= 1.0:  # a stage that has just begun tells nothing yet
             left = elapsed * (total - done) / done
             told[0] += f" ({100 * done // total} %)"
             told.append(f"{elapsed:.0f} s so far, about {left:.0f} s left")
         logger.info("%s", "; ".join([*told, note] if note else told))
+
+
+def _rich_bar() -> Progress:
+    """Returns the bar of a terminal; a log needs none, and is not made to wait for rich."""
+    from rich import progress
+    from rich.console import Console
+
+    return progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn("{task.fields[note]}"),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("left"),
+        progress.TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )

@@ -15,8 +15,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
-from scipy.stats import norm
+from scipy.special import expit, ndtri
 from torch import Tensor
 
 __all__ = ["ElpdDifference"]
@@ -56,7 +55,7 @@ class ElpdDifference:
         """Returns the weight of the one among the two, as so many rows tell it."""
         if not math.isfinite(self.error):
             return 0.5
-        quantiles = norm.ppf((np.arange(200) + 0.5) / 200)
+        quantiles = ndtri((np.arange(200) + 0.5) / 200)
         return float(expit(rows * (self.mean + self.error * quantiles)).mean())
 
     def to_dict(self) -> dict[str, float]:

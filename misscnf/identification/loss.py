@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy  # its parts are imported when they are first used
 from scipy.special import chdtrc, expit
 
 from misscnf.identification.columns import Column
@@ -79,7 +79,9 @@ def fit_logistic(features: np.ndarray, happens: np.ndarray, penalty: float = 1e-
         p = expit(design @ w)
         return (design * (p * (1.0 - p))[:, None]).T @ design + np.diag(ridge)
 
-    found = minimize(negative, start, jac=slope, hess=curvature, method="trust-exact").x
+    found = scipy.optimize.minimize(
+        negative, start, jac=slope, hess=curvature, method="trust-exact"
+    ).x
     return LogisticFit(float(found[0]), found[1:], _log_likelihood(design @ found, target))
 
 

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
 from misscnf.data.codecs import Levels
@@ -603,6 +602,8 @@ class EffectMixin:
     def _graph(self) -> CausalGraph:
         """Returns the graph; refuses a model that is not fitted."""
         if getattr(self, "model_", None) is None:
+            from sklearn.exceptions import NotFittedError  # slow to import, rarely raised
+
             raise NotFittedError("this MissCNF is not fitted yet; call fit(df) first.")
         return self.graph_
 

@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy  # its parts are imported when they are first used
 import torch
-from scipy.spatial import cKDTree
 from torch import Tensor
 
 from misscnf.data.codecs import Column, Levels
@@ -155,7 +155,7 @@ def _share_outside(revealed: np.ndarray, drawn: np.ndarray, share: float) -> tup
     """
     if len(revealed) < 2:
         return 1.0, 0.0
-    tree = cKDTree(revealed)
+    tree = scipy.spatial.cKDTree(revealed)
     apart = tree.query(revealed, k=2)[0][:, 1]
     usual = np.quantile(apart, 1.0 - share, method="weibull") + 1e-9
     (first, second), nearest = (found.T for found in tree.query(drawn, k=2))

@@ -28,7 +28,7 @@ from misscnf.data.cells import Label
 from misscnf.data.codecs import Column, Levels
 from misscnf.data.table import IncompleteTable
 from misscnf.errors import InputError
-from misscnf.estimators.misscnf import MissCNF
+from misscnf.estimators.fitted import FittedFlow
 from misscnf.queries.by import GroupEffects
 from misscnf.queries.effects import Effect
 from misscnf.queries.groups import Part, may_differ, nearby, split
@@ -43,7 +43,7 @@ __all__ += ["group_effects"]
 class Question:
     """The effect of a treatment on an outcome, asked of a fitted model."""
 
-    model: MissCNF
+    model: FittedFlow
     table: IncompleteTable
     treatment: str
     outcome: str

@@ -14,7 +14,7 @@ from importlib.metadata import version
 
 from misscnf import __version__
 from misscnf.data.table import IncompleteTable
-from misscnf.estimators.misscnf import MissCNF
+from misscnf.estimators.fitted import FittedFlow
 from misscnf.identification.words import listed
 from misscnf.inference.integrals import Effort
 from misscnf.options import flatten
@@ -24,7 +24,7 @@ from misscnf.report.words import plural
 __all__ = ["changes", "settings", "versions", "recipe"]
 
 
-def changes(model: MissCNF, table: IncompleteTable) -> list[str]:
+def changes(model: FittedFlow, table: IncompleteTable) -> list[str]:
     """Returns a sentence for everything that was dropped or changed, and for what was not."""
     lines = ["No row was dropped, and no value was filled in before the fit."]
     empty, aside = int((~table.observed.any(1)).sum()), len(table.ignored)
@@ -47,7 +47,7 @@ def changes(model: MissCNF, table: IncompleteTable) -> list[str]:
     return lines + [f"{line.column}: {line.offer}" for line in offers.itertuples()]
 
 
-def settings(model: MissCNF, page: ReportSettings) -> list[tuple[str, str]]:
+def settings(model: FittedFlow, page: ReportSettings) -> list[tuple[str, str]]:
     """Returns the settings of the fit and of the page, each under the names of its groups.
 
     Seven efforts have thirty numbers each: of these only what is not as in a plain `Effort`.
@@ -78,7 +78,7 @@ def versions() -> list[tuple[str, str]]:
 
 
 def recipe(
-    model: MissCNF,
+    model: FittedFlow,
     effect: tuple[str, str] | None,
     groups: tuple[str, ...],
     page: ReportSettings,

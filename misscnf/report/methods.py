@@ -6,7 +6,7 @@ Every number in it is of this fit: rows, holes, forms, replicates, versions, see
 from __future__ import annotations
 
 from misscnf import __version__
-from misscnf.estimators.misscnf import MissCNF
+from misscnf.estimators.fitted import FittedFlow
 from misscnf.identification import Report
 from misscnf.identification.words import listed, percent
 from misscnf.queries.effects import Effect
@@ -15,7 +15,7 @@ from misscnf.report.words import label, plural, whole
 __all__ = ["methods", "interval_sentence"]
 
 
-def interval_sentence(model: MissCNF, effect: Effect) -> str:
+def interval_sentence(model: FittedFlow, effect: Effect) -> str:
     """Returns how the interval was made, or why there is none; empty where none was asked for."""
     if effect.level is None or effect.replicates is None:
         return ""
@@ -44,7 +44,7 @@ def interval_sentence(model: MissCNF, effect: Effect) -> str:
     )
 
 
-def methods(model: MissCNF, report: Report, effect: Effect | None) -> str:
+def methods(model: FittedFlow, report: Report, effect: Effect | None) -> str:
     """Returns the paragraph."""
     graph, complete = model.graph_.without_auxiliary(), report.usage.iloc[0]
     extra = listed(model.graph_.auxiliary)
@@ -80,7 +80,7 @@ def methods(model: MissCNF, report: Report, effect: Effect | None) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _forms(model: MissCNF) -> str:
+def _forms(model: FittedFlow) -> str:
     rich = [f"{name} ({form})" for name, form in model.forms_.items() if form.name != "line"]
     told = "All mechanisms are (generalised) linear."
     if rich:

@@ -26,7 +26,7 @@ from torch import Tensor
 from misscnf.data.codecs import Levels
 from misscnf.data.table import IncompleteTable
 from misscnf.draws import derive_generator
-from misscnf.estimators.misscnf import MissCNF
+from misscnf.estimators.fitted import FittedFlow
 from misscnf.inference.elimination import Plan
 from misscnf.inference.posterior import draw_completions
 from misscnf.report.settings import FitChecks
@@ -62,7 +62,7 @@ class NoiseCheck:
 
 
 def noise_checks(
-    model: MissCNF, table: IncompleteTable, rules: FitChecks, seed: int
+    model: FittedFlow, table: IncompleteTable, rules: FitChecks, seed: int
 ) -> list[NoiseCheck]:
     """Returns the noise of every node in some rows, completed where they have holes."""
     part = _some_rows(table, rules.noise_rows, seed)
@@ -85,7 +85,7 @@ def noise_checks(
     return found
 
 
-def _node_noise(model: MissCNF, rows: Tensor, generator: torch.Generator) -> np.ndarray:
+def _node_noise(model: FittedFlow, rows: Tensor, generator: torch.Generator) -> np.ndarray:
     """Returns one number of noise for each node, (N, d).
 
     A categorical node has a noise for each category; its one number here is the normal score of a
@@ -107,7 +107,7 @@ def _node_noise(model: MissCNF, rows: Tensor, generator: torch.Generator) -> np.
 
 
 def _strongest_parent(
-    model: MissCNF, rows: np.ndarray, noise: np.ndarray, node: int
+    model: FittedFlow, rows: np.ndarray, noise: np.ndarray, node: int
 ) -> tuple[str, float]:
     """Returns the parent whose ranks go most with the noise or its size, and the p-value."""
     best, smallest = "", 1.0
@@ -143,7 +143,7 @@ class Overimputation:
 
 
 def overimpute(
-    model: MissCNF, table: IncompleteTable, rules: FitChecks, seed: int
+    model: FittedFlow, table: IncompleteTable, rules: FitChecks, seed: int
 ) -> Overimputation | None:
     """Hides one known value in each of some rows and draws it anew; None if too few can be."""
     part = _some_rows(table, rules.hidden_rows, seed)
@@ -170,7 +170,7 @@ def _ranks(drawn: np.ndarray, truth: np.ndarray, jitter: np.ndarray) -> np.ndarr
 
 
 def _by_column(
-    model: MissCNF, ranks: np.ndarray, hidden: np.ndarray, rules: FitChecks
+    model: FittedFlow, ranks: np.ndarray, hidden: np.ndarray, rules: FitChecks
 ) -> pd.DataFrame:
     lines = []
     for i, name in enumerate(model.graph_.nodes):
@@ -216,7 +216,7 @@ class Integrals:
         return self.few == 0 and self.impossible == 0
 
 
-def integrals(model: MissCNF, table: IncompleteTable, rules: FitChecks, seed: int) -> Integrals:
+def integrals(model: FittedFlow, table: IncompleteTable, rules: FitChecks, seed: int) -> Integrals:
     """Returns how sharply the log-density of each row is known."""
     found = pd.DataFrame(model.log_prob(table, quality=True, seed=seed))
     draws, log_prob = (found[name].to_numpy(float) for name in ("effective_draws", "log_prob"))
@@ -242,7 +242,9 @@ class ModelChecks:
     integrals: Integrals
 
 
-def check_fit(model: MissCNF, table: IncompleteTable, rules: FitChecks, seed: int) -> ModelChecks:
+def check_fit(
+    model: FittedFlow, table: IncompleteTable, rules: FitChecks, seed: int
+) -> ModelChecks:
     """Checks a fitted model by the rows of a table."""
     given = model, table, rules, seed
     return ModelChecks(noise_checks(*given), overimpute(*given), integrals(*given))

@@ -22,7 +22,7 @@ from misscnf import __version__
 from misscnf.data.codecs import Levels
 from misscnf.data.table import IncompleteTable, Table
 from misscnf.errors import InputError
-from misscnf.estimators.misscnf import MissCNF
+from misscnf.estimators.fitted import FittedFlow
 from misscnf.identification.checking import read_effect
 from misscnf.identification.families import whole_families
 from misscnf.identification.words import contradiction_sentence, listed, loss_sentence, percent
@@ -86,7 +86,7 @@ class Effects:
 
 
 def write_report(
-    model: MissCNF,
+    model: FittedFlow,
     df: Table,
     path: str | os.PathLike[str],
     effect: tuple[str, str] | None = None,
@@ -135,7 +135,7 @@ def write_report(
 
 
 def _render(
-    model: MissCNF,
+    model: FittedFlow,
     table: IncompleteTable,
     question: Question | None,
     settings: ReportSettings,

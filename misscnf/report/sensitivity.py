@@ -11,7 +11,7 @@ from typing import Any
 
 from misscnf.data.table import IncompleteTable
 from misscnf.display.style import STYLE
-from misscnf.estimators.misscnf import MissCNF
+from misscnf.estimators.fitted import FittedFlow
 from misscnf.queries.effects import Effect
 from misscnf.queries.tipping import Sensitivity
 from misscnf.report.pictures import Image, image, new_figure
@@ -46,7 +46,7 @@ class Section:
 
 
 def ask_sensitivity(
-    model: MissCNF,
+    model: FittedFlow,
     table: IncompleteTable,
     effect: Effect,
     asked: Mapping[str, Any],

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from misscnf.estimators.misscnf import MissCNF
+from misscnf.estimators.fitted import FittedFlow
 from misscnf.identification import Report
 from misscnf.identification.hidden import Estimand
 from misscnf.identification.words import denied_sentence, listed, percent
@@ -37,7 +37,7 @@ class Verdict:
 
 
 def verdicts(
-    model: MissCNF, answer: Effect | None, fitted: FittedReport, checks: ModelChecks
+    model: FittedFlow, answer: Effect | None, fitted: FittedReport, checks: ModelChecks
 ) -> list[Verdict]:
     """Returns what speaks for and against the answer, the latter first."""
     report = fitted.report
@@ -80,7 +80,7 @@ def _hidden(estimand: Estimand) -> tuple[State, str]:
     return states.get(estimand.by, "fine"), estimand.sentence
 
 
-def _loss(report: Report, model: MissCNF) -> tuple[State, str]:
+def _loss(report: Report, model: FittedFlow) -> tuple[State, str]:
     if not report.loss:
         return "fine", "No value is missing."
     if report.recovery:
@@ -164,7 +164,7 @@ def _untouched(report: Report) -> str:
     return "The answer above does not lean on it."
 
 
-def _waves(model: MissCNF, answer: Effect | None) -> tuple[State, str]:
+def _waves(model: FittedFlow, answer: Effect | None) -> tuple[State, str]:
     if not model.rough_:
         return "fine", "No mechanism leaves fast waves or jumps along its causes that rows show."
     along = [f"{name} along {found['along']}" for name, found in model.rough_.items()]
@@ -240,7 +240,7 @@ def integral_sentence(exactness: Integrals) -> str:
     return f"{said}. That is enough."
 
 
-def held_out_sentence(model: MissCNF) -> str:
+def held_out_sentence(model: FittedFlow) -> str:
     """Returns why the model has the shape it has."""
     if model.comparison_ is None:
         if not model.settings_.train:

@@ -58,10 +58,15 @@ for name, words in json.loads(sys.argv[1]).items():
     late = [name for name in ("torch", "sklearn", "scipy.stats") if name in sys.modules]
     assert done.exit_code == 2, (name, done.output)
     assert not late, (name, late)
+done = CliRunner().invoke(app, ["effect", "model", "--on", "y", "--do", "t=1"])
+assert done.exit_code == 0, done.output
+unasked = ("sklearn", "scipy.stats", "scipy.optimize", "matplotlib", "misscnf.fitting.fit")
+late = [name for name in unasked if name in sys.modules]
+assert not late, late
 """
 
 
-def test_a_bad_option_is_refused_before_torch_is_imported(here):
+def test_a_bad_option_waits_for_no_torch_and_a_good_one_for_nothing_that_it_does_not_need(here):
     words = [sys.executable, "-c", ASKED, json.dumps(BAD)]
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

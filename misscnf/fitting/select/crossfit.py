@@ -25,8 +25,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy  # its parts are imported when they are first used
 import torch
-from scipy.sparse import csr_array
 from torch import Tensor
 
 from misscnf.draws import derive_generator
@@ -179,7 +179,7 @@ class CrossFit:
         ends = np.cumsum([0, *map(len, columns)])
         where = np.concatenate([np.zeros(0, dtype=np.int64), *columns])
         shape = (len(blocks), len(self.component_row))
-        touches = csr_array((np.ones(len(where)), where, ends), shape=shape)
+        touches = scipy.sparse.csr_array((np.ones(len(where)), where, ends), shape=shape)
         pairs = (touches @ touches.T).tocoo()
         found: dict[int, set[int]] = {b: set() for b in blocks}
         for one, other in zip(pairs.row, pairs.col, strict=True):

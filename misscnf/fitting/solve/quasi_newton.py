@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its parts are imported when they are first used
 import torch
-from scipy.optimize import Bounds, OptimizeResult, minimize
 from torch import Tensor
 
 from misscnf.errors import FitError
@@ -81,14 +81,16 @@ def maximise(
     low = np.full_like(search.origin, -np.inf) if lowest is None else np.asarray(lowest)
     high = np.full_like(search.origin, np.inf) if highest is None else np.asarray(highest)
     if whitening is not None:
-        result = minimize(search, search.zero, jac=True, method="L-BFGS-B", options=options)
+        result = scipy.optimize.minimize(
+            search, search.zero, jac=True, method="L-BFGS-B", options=options
+        )
         found = search.at(search.best_point)
         if ((found >= low) & (found <= high)).all():
             return search.end(result, flat)
         search.load(search.origin)
         search = _Search(search.parameters, objective, None)
-    bounds = Bounds(low - search.origin, high - search.origin)
-    result = minimize(
+    bounds = scipy.optimize.Bounds(low - search.origin, high - search.origin)
+    result = scipy.optimize.minimize(
         search, search.zero, jac=True, method="L-BFGS-B", bounds=bounds, options=options
     )
     return search.end(result, flat, bounds)
@@ -133,7 +135,12 @@ class _Search:
             parameter.grad = None
         return value, slope if self.whitening is None else self.whitening.T @ slope
 
-    def end(self, result: OptimizeResult, flat: float, bounds: Bounds | None = None) -> Maximum:
+    def end(
+        self,
+        result: scipy.optimize.OptimizeResult,
+        flat: float,
+        bounds: scipy.optimize.Bounds | None = None,
+    ) -> Maximum:
         """Leaves the parameters at the best point, and says what was found there."""
         self.load(self.at(self.best_point))
         slope = self.best_slope
