@@ -150,8 +150,15 @@ def show_kinds(table: IncompleteTable, widest: int = 24) -> None:
 
 def chosen_sentence(model: MissCNF) -> str:
     """Returns what was chosen, and by how much."""
-    rich = [f"{name} ({form})" for name, form in model.forms_.items() if form.name != "line"]
-    nodes = f"{', '.join(rich)}, the rest lines"
+    from misscnf.identification.words import listed
+
+    rich: dict[str, list[str]] = {}
+    for name, form in model.forms_.items():
+        if form.name != "line":
+            rich.setdefault(str(form), []).append(name)
+    told = [f"{form} for {listed(names)}" for form, names in rich.items()]
+    whole = sum(map(len, rich.values())) == len(model.forms_)
+    nodes = ", ".join(told if whole else [*told, "lines for the rest"])
     if model.comparison_ is None:
         return f"fitted: {nodes if rich else f'the {model.chosen_} model'}"
     more, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]

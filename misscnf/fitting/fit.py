@@ -415,7 +415,7 @@ def _nonlinear_means(task: _Task) -> Fitted:
     means = task.means(plain.model)
     plain = replace(plain, comparison=means.comparison, rivals=means.rivals)
     if not means.networks and not means.curves:
-        logger.info("no node asks for more than a line: the linear model is used.")
+        logger.info("no mean asks for a curve or a network.")
         at_maximum = plain.model is line.model and not line.near
         return plain if at_maximum else task.settled(plain, near=not plain.loss_starts)
     blocks = range(len(task.structure.blocks))

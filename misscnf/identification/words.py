@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from misscnf.identification.report import Report
 
 __all__ = ["percent", "listed", "edges", "where", "region_sentence", "uncovered_sentence"]
-__all__ += ["covered_sentence", "loss_sentence", "contradiction_sentence", "denied_sentence"]
+__all__ += ["covered_sentence", "loss_sentences", "contradiction_sentence", "denied_sentence"]
 __all__ += ["write_summary"]
 
 
@@ -156,17 +156,34 @@ def covered_sentence(graph: CausalGraph, node: str, whole: int, rows: int) -> st
     )
 
 
-def loss_sentence(line: Explained) -> str:
-    """Returns a sentence on what goes with the holes of a column."""
-    start = f"{line.column} ({percent(line.share)} holes)"
-    kept = [by for by in line.by if by.kept]
-    if kept:
-        beside = len(line.by) - len(kept)
-        more = f" ({beside} more only through these)" if beside else ""
-        return f"{start}: lost {'; '.join(_direction(by) for by in kept)}{more}."
-    if line.tested == 0:
-        return f"{start}: too few holes or values to test what goes with them."
-    return f"{start}: no other column goes with its holes, as far as these rows tell."
+def loss_sentences(lines: Sequence[Explained]) -> list[str]:
+    """Returns what goes with the holes of columns; those of which the same is said share it."""
+    told: list[str] = []
+    nothing: list[Explained] = []
+    few: list[Explained] = []
+    for line in lines:
+        kept = [by for by in line.by if by.kept]
+        if kept:
+            beside = len(line.by) - len(kept)
+            more = f" ({beside} more only through these)" if beside else ""
+            lost = "; ".join(_direction(by) for by in kept)
+            told.append(f"{_holes_of([line])}: lost {lost}{more}.")
+        else:
+            (nothing if line.tested else few).append(line)
+    if nothing:
+        whose = "its" if len(nothing) == 1 else "their"
+        why = f"no other column goes with {whose} holes, as far as these rows tell."
+        told.append(f"{_holes_of(nothing)}: {why}")
+    if few:
+        told.append(f"{_holes_of(few)}: too few holes or values to test what goes with them.")
+    return told
+
+
+def _holes_of(lines: Sequence[Explained]) -> str:
+    """Returns columns with their shares of holes."""
+    low, high = (percent(end(line.share for line in lines)) for end in (min, max))
+    shares = low if low == high else f"{low} to {high}"
+    return f"{listed([line.column for line in lines])} ({shares} holes)"
 
 
 def _direction(by: Explanation) -> str:
@@ -348,7 +365,7 @@ def _loss(report: Report) -> str:
         return "No value is missing."
     lines = ["How values are lost"]
     lines += [recovery.sentence for recovery in report.recovery]
-    lines += _cut([loss_sentence(line) for line in report.loss], report)
+    lines += _cut(loss_sentences(report.loss), report)
     lines.append(f"  {_little(report)}")
     if report.completely_at_random is None:
         lines.append("  These rows are too few to say how values are lost.")

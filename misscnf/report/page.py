@@ -25,7 +25,7 @@ from misscnf.errors import InputError
 from misscnf.estimators.fitted import FittedFlow
 from misscnf.identification.checking import read_effect
 from misscnf.identification.families import whole_families
-from misscnf.identification.words import contradiction_sentence, listed, loss_sentence, percent
+from misscnf.identification.words import contradiction_sentence, listed, loss_sentences, percent
 from misscnf.options import change
 from misscnf.queries.by import GroupEffects
 from misscnf.queries.effects import Effect
@@ -195,7 +195,7 @@ def _template() -> Any:  # noqa: ANN401 - Jinja's template
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    written = [percent, listed, loss_sentence, contradiction_sentence, whole, minus, chance]
+    written = [percent, listed, loss_sentences, contradiction_sentence, whole, minus, chance]
     drawn = [pictures.draw_family, pictures.draw_noise]
     environment.filters |= {function.__name__: function for function in [*written, *drawn]}
     environment.filters["share"] = _share

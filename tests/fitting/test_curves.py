@@ -267,7 +267,7 @@ def test_a_short_table_gets_curves_though_no_network(caplog):
     assert model.curves_ == ("b",)
     assert model.comparison_ is None
     assert held_out_sentence(model).startswith("Curves for b: too few rows could be held out")
-    assert chosen_sentence(model) == "fitted: b (curve), the rest lines"
+    assert chosen_sentence(model) == "fitted: curve for b, lines for the rest"
     bent = model.effect("b", do={"a": 2.0}, versus={"a": 0.0}, interval=0.95)
     assert bent.interval[0] < 4.0 < bent.interval[1]
     assert bent.estimate == pytest.approx(4.0, abs=1.0)
