@@ -157,11 +157,19 @@ class Conditioner(nn.Module):
         if self.is_line:
             assert self.weight is not None
             return functional.linear(features, self.weight, self.bias)
-        if not torch.is_grad_enabled() and features.numel() > ROWS_AT_ONCE * self.features:
-            pieces = features.reshape(-1, self.features).split(ROWS_AT_ONCE)
+        most = self._rows_at_once
+        if not torch.is_grad_enabled() and features.numel() > most * self.features:
+            pieces = features.reshape(-1, self.features).split(most)
             out = torch.cat([self._nonlinear(piece) for piece in pieces])
             return out.reshape(*features.shape[:-1], -1)
         return self._nonlinear(features)
+
+    @property
+    def _rows_at_once(self) -> int:
+        """Rows of a piece: longer ones where few products take less cache than a network."""
+        if self.hidden or not isinstance(self.curve, Interactions):
+            return ROWS_AT_ONCE
+        return ROWS_AT_ONCE * max(1, 64 // max(1, self.curve.size[0]))
 
     def _nonlinear(self, features: Tensor) -> Tensor:
         out = self.bias if self.last is None else self._network(features, self.last)

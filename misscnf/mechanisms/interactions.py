@@ -57,7 +57,11 @@ class Factors(NamedTuple):
                 number = torch.zeros_like(floor).clamp(floor, ceiling)
                 found = found if bool((number == 1.0).all()) else found * number
                 continue
-            factor = side * (features[..., column] - knot)
+            factor = features[..., column]
+            if knot.any():  # most factors are a feature as it is
+                factor = factor - knot
+            if not (side == 1.0).all():
+                factor = side * factor
             if not (floor.isneginf() & ceiling.isposinf()).all():
                 factor = factor.clamp(floor, ceiling)
             found = factor if found is None else found * factor
