@@ -8,7 +8,8 @@ among the two is π_k (`elpd`), the expected square of the error is
     s² + Σ_k π_k (a_k − a)²,
 
 s being the spread of replicates. Where a choice is clear, π_k is next to nothing; where both forms
-answer alike, a_k − a is. All else is as the fit has it, and moves to the new maximum.
+answer alike, a_k − a is. All else is as the fit has it, and moves to the new maximum, as far as
+completions of the rows by the fit tell: all rivals share them (`solve.monte_carlo`).
 
 A value that no law of its column makes likely (`identification.unlikely`) is asked about in the
 same way: the fit is solved again with a hole in its place. To first order that would be −ψ
@@ -23,6 +24,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from misscnf.data.rows import RowSource
+from misscnf.draws import derive_generator
+from misscnf.fitting.completions import Completions
 from misscnf.fitting.select.curves import Family
 from misscnf.fitting.select.forms import with_mechanisms
 from misscnf.fitting.select.given import Given, some_rows
@@ -31,7 +34,7 @@ from misscnf.fitting.select.products import with_products
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.smooth.basis import fit_curve
 from misscnf.fitting.solve.generalised_linear import fit_linear
-from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
+from misscnf.fitting.solve.monte_carlo import maximise_completions, maximise_monte_carlo
 from misscnf.mechanisms import Mechanism
 from misscnf.model import StructuralModel, Structure
 from misscnf.model.storage import build_mechanism, describe_block
@@ -131,11 +134,15 @@ def solve_rivals(
         line = fit_linear(structure, rows, settings).model
         kept = with_products(line, given)
         laws |= {b: kept.get(b, line.block(b)) for b in straight}
+    solving, generator = settings.solving, derive_generator(seed, "rivals")
+    count = min(solving.completions, solving.most_completions(rows))
+    by_fit = Completions.draw(model, rows, count, generator, settings.integration.training)
     found = []
     for block, law in laws.items():
-        other = with_mechanisms(model, {block: law})
-        about = (rows, settings, seed)
-        found.append(SolvedRival(block, rivals[block], _solved_again(other, *about)))
+        other = copy.deepcopy(with_mechanisms(model, {block: law}))
+        maximise_completions(other.requires_grad_(requires_grad=True), by_fit, solving)
+        other.eval().requires_grad_(requires_grad=False)
+        found.append(SolvedRival(block, rivals[block], other))
     return tuple(found)
 
 

@@ -47,7 +47,7 @@ from misscnf.mechanisms import LinearMean, Mechanism, standard_normal_log_prob
 from misscnf.mechanisms.gaussian import SMALLEST_LOG_SCALE
 from misscnf.model import StructuralModel
 
-__all__ = ["RIDGE", "RoundWatcher", "maximise_monte_carlo"]
+__all__ = ["RIDGE", "RoundWatcher", "maximise_completions", "maximise_monte_carlo"]
 
 logger = logging.getLogger("misscnf")
 
@@ -229,6 +229,26 @@ def maximise_monte_carlo(
     return number + 1
 
 
+def maximise_completions(
+    model: StructuralModel, completions: Completions, solving: Solving
+) -> None:
+    """Moves lines and curves to the maximum of the likelihood of completions by another fit.
+
+    That is one round, and enough where the other fit is near: the ratio of what the two say of a
+    completion is its weight.
+
+    Arguments:
+        model: What is moved, in place.
+        completions: Of all rows, by a fit of the same graph.
+        solving: When a search ends.
+    """
+    batches = _batches(completions)
+    laws = _laws(model, batches)
+    _maximise_completions(model, batches, laws, solving, rough=True)
+    for law in laws.values():
+        law.write(share=1.0)
+
+
 def _for_rows(effort: Effort, rows: int, solving: Solving) -> Effort:
     """Returns as much of an effort as the number of rows is worth, in powers of two."""
     share = min(1.0, math.sqrt(rows / solving.fine_rows))
@@ -245,8 +265,12 @@ def _complete(
     chains: Chains | None,
 ) -> Batches:
     """Returns the cells of completed rows; what they were gathered from is not kept."""
-    completions = Completions.draw(model, rows, count, generator, effort, modes, chains)
-    return [completions.families(part) for part in torch.arange(len(rows)).split(ROWS_AT_ONCE)]
+    return _batches(Completions.draw(model, rows, count, generator, effort, modes, chains))
+
+
+def _batches(completions: Completions) -> Batches:
+    parts = torch.arange(len(completions)).split(ROWS_AT_ONCE)
+    return [completions.families(part) for part in parts]
 
 
 def _moves(mechanism: Mechanism) -> bool:
