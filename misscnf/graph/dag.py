@@ -43,9 +43,10 @@ from misscnf.errors import InputError, naming
 from misscnf.graph import readers
 from misscnf.graph.indicators import Loss, check_indicators, column_of, loss_edges
 from misscnf.graph.latents import Latent, check_latent, read_latent
+from misscnf.graph.template import is_over_time
 from misscnf.paths import expanded, read_small_text
 
-__all__ = ["CausalGraph", "GraphLike"]
+__all__ = ["CausalGraph", "GraphLike", "read_parts"]
 
 Edge: TypeAlias = tuple[str, str]
 
@@ -182,31 +183,11 @@ class CausalGraph:
             InputError: If the source cannot be read as a directed acyclic graph, or has an arrow
                 inside a block.
         """
-        within: Mapping[str, Iterable[str]] = {}
-        auxiliary: tuple[str, ...] = ()
-        hidden: dict[str, int | None] = {}
-        if isinstance(source, CausalGraph):
-            if not blocks and not latent:
-                return source
-            nodes, edges, within = list(source.nodes), source.edges, source.blocks
-            auxiliary, hidden = source.auxiliary, source.latent
-        elif isinstance(source, str | os.PathLike):
-            nodes, edges, within, hidden = _read_path_or_text(source)
-        elif isinstance(source, nx.Graph):
-            nodes, edges = _read_networkx(source)
-            hidden = dict.fromkeys(readers.marked_latent(source))
-        elif isinstance(source, pd.DataFrame):
-            nodes, edges = _read_adjacency(source)
-        elif isinstance(source, Mapping):
-            nodes, edges = _read_parent_lists(source)
-        elif isinstance(source, Iterable) and not isinstance(source, bytes):
-            nodes, edges = [], _in_fixed_order(source)
-        else:
-            raise InputError(
-                f"a graph cannot be read from an object of type {type(source).__name__}; give "
-                "pairs (cause, effect), a dictionary {child: [parents]}, a networkx DiGraph, an "
-                "adjacency DataFrame, a text or a file."
-            )
+        if isinstance(source, CausalGraph) and not blocks and not latent:
+            return source
+        nodes, edges, within, hidden = read_parts(source)
+        _refuse_over_time(itertools.chain(nodes, *edges))
+        auxiliary = source.auxiliary if isinstance(source, CausalGraph) else ()
         groups = {**within, **_checked_blocks(blocks or {})}
         hidden = {**hidden, **read_latent(latent)}
         graph = cls.from_edges(edges, nodes, groups, auxiliary, hidden)
@@ -505,6 +486,40 @@ GraphLike: TypeAlias = (
     | str
 )
 """Everything that `CausalGraph.read` accepts."""
+
+
+def read_parts(source: GraphLike) -> readers.Parsed:
+    """Returns nodes, edges, blocks and latent nodes of whatever holds a graph, as they come."""
+    if isinstance(source, CausalGraph):
+        blocks = {name: list(members) for name, members in source.blocks.items()}
+        return readers.Parsed(list(source.nodes), source.edges, blocks, source.latent)
+    if isinstance(source, str | os.PathLike):
+        return _read_path_or_text(source)
+    if isinstance(source, nx.Graph):
+        hidden = dict.fromkeys(readers.marked_latent(source))
+        return readers.Parsed(*_read_networkx(source), {}, hidden)
+    if isinstance(source, pd.DataFrame):
+        return readers.Parsed(*_read_adjacency(source))
+    if isinstance(source, Mapping):
+        return readers.Parsed(*_read_parent_lists(source))
+    if isinstance(source, Iterable) and not isinstance(source, bytes):
+        return readers.Parsed([], _in_fixed_order(source))
+    raise InputError(
+        f"a graph cannot be read from an object of type {type(source).__name__}; give "
+        "pairs (cause, effect), a dictionary {child: [parents]}, a networkx DiGraph, an "
+        "adjacency DataFrame, a text or a file."
+    )
+
+
+def _refuse_over_time(names: Iterable[object]) -> None:
+    """Refuses a template where a graph is wanted."""
+    for name in names:
+        if is_over_time(name):
+            raise InputError(
+                f"{name!r} makes this a graph over time, which is unrolled over the visits of a "
+                f"long table; say which columns hold the person and the visit, such as id='id' "
+                f"and time='week'."
+            )
 
 
 def topological_order(parents: Sequence[Collection[int]]) -> list[int]:

@@ -18,6 +18,9 @@ Seven ways of writing are told apart by their content, with a file's suffix as a
   arrow is claimed: ``{a, b} -> c`` is both edges and a block, ``w = {a, b}; w -> c`` gives it a
   name. Tiers are ``a, b < c, d < e``: each is a block, and a cause of all later ones.
 
+Graphs over time have an index behind the name, ``L[t-1] -> A[t]`` (`graph.template`), in every way
+of writing; in DOT and dagitty a space before the bracket makes it an attribute.
+
 The indicator of a loss, ``missing(y)``, is a name like any other; DOT, GML and dagitty want it in
 quotes, and are read without too.
 
@@ -112,7 +115,9 @@ _TOKEN = re.compile(
     rf"""(?P<quoted>{_QUOTED})
     | (?P<value> =\s* (?: {_QUOTED} | <(?:[^<>]|<[^<>]*>)*> | [^\s,;="<>\[\]{{}}]+ ))
     | (?P<arrow> [@<]?-{{1,2}}[@>]? | [→←↔] | ~~)
-    | (?P<name> (?:missing|hidden)\([^()"]+\) | [\w.]+ (?:-[\w.]+)*)
+    | (?P<name> (?: (?:missing|hidden|mean|ever|count|since|last)\([^()"]+\)
+                  | [\w.]+ (?:-[\w.]+)* )
+                (?: \[[ ]* (?:[A-Za-z]|\d+) [ ]* (?:[-+*][ ]*\w+[ ]*)? \] )?)  # L[t-1]
     | (?P<mark> \S)""",
     re.VERBOSE,
 )

@@ -1,0 +1,309 @@
+r"""Graphs over time: a template, written for one visit and unrolled over all of them.
+
+    L[t-1] -> A[t];  L[t] -> A[t];  A[t] -> L[t+1];  sex -> A[t];  time -> L[t]
+
+A name with an index is measured at every visit, `t` being the visit and `t-1` the one before. A
+name without one is measured once a person, before the first visit, unless it is `time`, the clock,
+which every visit knows. An arrow from `[t+a]` to `[t+b]` goes b − a visits on, and never back.
+
+Unrolled over the visits v_0, v_1, …, the node L at visit v_k is called `L[v_k]`, and
+
+    x_{L,k} = f_L(u_{L,k}; x_{L,k-1}, x_{A,k-1}, …),
+
+with one mechanism f_L for all visits at which L has the same causes. A first visit lacks the lags
+of the others, and so has a mechanism of its own. What is not over time is not here: `graph.dag`
+has the graph that comes out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import networkx as nx
+
+from misscnf.errors import InputError
+
+__all__ = ["Cause", "Template", "Unrolled", "at_visit", "is_over_time", "split_index"]
+
+
+def is_over_time(name: object) -> bool:
+    """Says whether a name of a graph has an index of time, such as `L[t-1]`."""
+    found = _indexed(name) if isinstance(name, str) else None
+    return found is not None and _shift(found["index"]) is not None
+
+
+def _indexed(name: str) -> re.Match[str] | None:
+    return re.fullmatch(r"(?P<name>.+)\[\s*(?P<index>[^\[\]]*?)\s*\]", name, re.DOTALL)
+
+
+def _shift(index: str) -> re.Match[str] | None:
+    return re.fullmatch(r"t(?:\s*(?P<sign>[+-])\s*(?P<steps>\d+))?", index)
+
+
+def at_visit(name: str, visit: object) -> str:
+    """Returns what a column is called at a visit, such as `L[2]`."""
+    return f"{name}[{visit:g}]" if isinstance(visit, float) else f"{name}[{visit}]"
+
+
+def split_index(name: str) -> tuple[str, int | None]:
+    """Returns a name and by how many visits its index is shifted; None where it has no index."""
+    found = _indexed(name)
+    if found is None:
+        _refuse_history(name)
+        return name, None
+    shift = _shift(found["index"])
+    if shift is None:
+        raise InputError(
+            f"the graph over time has the index [{found['index']}] in {name!r}, which is not "
+            f"known; an index is t, t-1, t-2 and so on."
+        )
+    column = found["name"].strip()
+    _refuse_history(column)
+    steps = int(shift["steps"] or 0)
+    return column, -steps if shift["sign"] == "-" else steps
+
+
+def _refuse_history(name: str) -> None:
+    if re.fullmatch(r"(mean|ever|count|since|last|missing)\(.*\)", name, re.DOTALL):
+        raise InputError(
+            f"{name!r} is a function of a column's history, or of its holes, which graphs over "
+            f"time do not have yet; draw arrows from the visits that matter, such as L[t-1] and "
+            f"L[t-2]."
+        )
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One direct cause of a column."""
+
+    name: str
+    lag: int | None
+    """How many visits before; None for what is measured once a person, and for the clock."""
+
+    @staticmethod
+    def now() -> Cause:
+        """Returns the time of the visit itself."""
+        return Cause(Template.clock, None)
+
+    def __str__(self) -> str:
+        if self.lag is None:
+            return self.name
+        return f"{self.name}[t-{self.lag}]" if self.lag else f"{self.name}[t]"
+
+
+@dataclass(frozen=True)
+class Unrolled:
+    """A template over the visits of a table."""
+
+    nodes: tuple[str, ...]
+    """In an order in which tied nodes have their parents in the same order."""
+    edges: tuple[tuple[str, str], ...]
+    keys: dict[str, str]
+    """For each node the key of its mechanism; tied nodes have one."""
+
+
+@dataclass(frozen=True)
+class Template:
+    """What causes what within a visit, and from one visit to later ones."""
+
+    baseline: tuple[str, ...]
+    """Columns that are measured once a person, causes first."""
+    varying: tuple[str, ...]
+    """Columns that are measured at every visit, causes within a visit first."""
+    causes: Mapping[str, tuple[Cause, ...]]
+    """The direct causes of each."""
+
+    clock: ClassVar[str] = "time"
+    """What a template calls the time of a visit, whatever the table calls it."""
+
+    @staticmethod
+    def read(
+        nodes: Iterable[str], edges: Iterable[tuple[Any, Any]], clock: str = "time"
+    ) -> Template:
+        """Reads names and arrows as the readers of `graph.dag` give them.
+
+        Arguments:
+            nodes: Names, with and without index.
+            edges: Pairs of names, cause first.
+            clock: The column that says the time; `time` means it too.
+        """
+        pairs = [(split_index(str(one)), split_index(str(two))) for one, two in edges]
+        named = dict.fromkeys([split_index(str(name)) for name in nodes])
+        named |= dict.fromkeys(end for pair in pairs for end in pair)
+        clocks = {Template.clock, clock}
+        varying = dict.fromkeys(n for n, shift in named if shift is not None and n not in clocks)
+        baseline = dict.fromkeys(n for n, shift in named if shift is None and n not in clocks)
+        both = [name for name in baseline if name in varying]
+        if both:
+            raise InputError(
+                f"the graph over time has {both[0]!r} with an index and without; write "
+                f"{both[0]}[t] where it is measured at every visit, or {both[0]} everywhere if it "
+                f"is measured once a person."
+            )
+        if not varying:
+            raise InputError(
+                "the graph has no column that is measured at every visit; write its index, such "
+                "as L[t-1] -> A[t]."
+            )
+        causes: dict[str, dict[Cause, None]] = {name: {} for name in (*baseline, *varying)}
+        for cause, effect in pairs:
+            if effect[0] in clocks:
+                raise InputError(
+                    f"the arrow {cause[0]} → {effect[0]} makes {effect[0]!r} an effect, and it is "
+                    f"the time of a visit, which nothing changes; leave the arrow out."
+                )
+            causes[effect[0]][_lagged(cause, effect, clocks)] = None
+        early = _ordered(baseline, {n: [c.name for c in causes[n]] for n in baseline})
+        within = {n: [c.name for c in causes[n] if c.lag == 0] for n in varying}
+        late = _ordered(varying, within)
+        return Template(early, late, {n: tuple(causes[n]) for n in (*early, *late)})
+
+    @property
+    def timed(self) -> bool:
+        """Whether anything depends on the time of a visit."""
+        return any(Cause.now() in self.of(name) for name in self.varying)
+
+    @property
+    def longest(self) -> Cause:
+        """The cause that reaches furthest back."""
+        lagged = [cause for name in self.varying for cause in self.of(name)]
+        return max(lagged, key=lambda cause: cause.lag or 0, default=Cause(self.varying[0], 0))
+
+    def of(self, name: str) -> tuple[Cause, ...]:
+        """Returns the direct causes of a column."""
+        return tuple(self.causes[name])
+
+    def unroll(self, visits: Sequence[object], left_out: Collection[str] = ()) -> Unrolled:
+        """Writes the template out over the visits.
+
+        Arguments:
+            visits: What each is called, in their order.
+            left_out: Nodes that no row shows, such as `Y[0]` of an outcome that is measured later.
+        """
+        far = self.longest
+        if (far.lag or 0) >= len(visits):
+            raise InputError(
+                f"the graph over time has the cause {far}, and the table has {len(visits)} "
+                f"visits; give a table with more of them, or leave that arrow out."
+            )
+        nodes, edges = list(self.baseline), list[tuple[str, str]]()
+        keys = {name: name for name in self.baseline}
+        edges += [(cause.name, name) for name in self.baseline for cause in self.of(name)]
+        alone = self._seen_once(visits, left_out)
+        for k, visit in enumerate(visits):
+            if self.timed:
+                nodes.append(at_visit(self.clock, visit))
+                keys[nodes[-1]] = nodes[-1]
+            for name in self.varying:
+                node = at_visit(name, visit)
+                if node in left_out:
+                    continue
+                there = self._there(name, k, visits, left_out)
+                keys[node] = self._key(name, there)
+                if keys[node] in alone:
+                    there.pop(Cause.now(), None)
+                nodes.append(node)
+                edges += [(found, node) for found in there.values()]
+        return Unrolled(tuple(nodes), tuple(edges), keys)
+
+    def _seen_once(self, visits: Sequence[object], left_out: Collection[str]) -> set[str]:
+        """Returns the keys of mechanisms that serve one visit alone, which tells no time."""
+        keys = Counter(
+            self._key(name, self._there(name, k, visits, left_out))
+            for k, visit in enumerate(visits)
+            for name in self.varying
+            if at_visit(name, visit) not in left_out
+        )
+        return {key for key, count in keys.items() if count == 1}
+
+    def _there(
+        self, name: str, k: int, visits: Sequence[object], left_out: Collection[str]
+    ) -> dict[Cause, str]:
+        """Returns the causes that a column has at the k-th visit, with their nodes."""
+        found = {cause: self._node(cause, k, visits) for cause in self.of(name)}
+        return {c: node for c, node in found.items() if node is not None and node not in left_out}
+
+    def _key(self, name: str, there: Mapping[Cause, str]) -> str:
+        """Returns the key of a mechanism: the column, and its causes where some are not there."""
+        if len(there) == len(self.of(name)):
+            return f"{name}[t]"
+        return f"{name}[t] of {', '.join(sorted(map(str, there))) or 'nothing'}"
+
+    def _node(self, cause: Cause, k: int, visits: Sequence[object]) -> str | None:
+        """Returns the node of a cause at the k-th visit, None before the first."""
+        if cause == Cause.now():
+            return at_visit(self.clock, visits[k])
+        if cause.lag is None:
+            return cause.name
+        return at_visit(cause.name, visits[k - cause.lag]) if k >= cause.lag else None
+
+    def __str__(self) -> str:
+        parts = [f"{cause} → {name}" for name in self.baseline for cause in self.of(name)]
+        parts += [f"{cause} → {name}[t]" for name in self.varying for cause in self.of(name)]
+        return "; ".join(parts or [f"{name}[t]" for name in self.varying])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain values, for JSON."""
+        causes = {name: [[c.name, c.lag] for c in of] for name, of in self.causes.items()}
+        return {"baseline": list(self.baseline), "varying": list(self.varying), "causes": causes}
+
+    @staticmethod
+    def from_dict(entry: Mapping[str, Any]) -> Template:
+        """Reads what `to_dict` wrote."""
+        causes = {
+            name: tuple(Cause(str(cause), lag) for cause, lag in of)
+            for name, of in entry["causes"].items()
+        }
+        return Template(tuple(entry["baseline"]), tuple(entry["varying"]), causes)
+
+
+def _lagged(
+    cause: tuple[str, int | None], effect: tuple[str, int | None], clocks: Collection[str]
+) -> Cause:
+    """Returns the cause of an arrow, by how many visits it comes before the effect."""
+    if cause[0] in clocks:
+        if effect[1] is None:
+            raise InputError(
+                f"the arrow {cause[0]} → {effect[0]} lets the time of a visit change what is "
+                f"measured once a person; leave it out, or write {effect[0]}[t]."
+            )
+        return Cause.now()
+    if cause[1] is None:
+        return Cause(cause[0], None)
+    if effect[1] is None:
+        raise InputError(
+            f"the arrow {cause[0]}[t] → {effect[0]} leaves open at which visit {effect[0]!r} is "
+            f"measured; write {effect[0]}[t], and ask for its last visit."
+        )
+    lag = effect[1] - cause[1]
+    if lag < 0:
+        raise InputError(
+            f"an arrow goes from {cause[0]!r} back to {effect[0]!r} {-lag} visits earlier, and "
+            f"causes come first; turn it round, or change an index."
+        )
+    if lag == 0 and cause[0] == effect[0]:
+        raise InputError(
+            f"{cause[0]}[t] is given as a cause of itself; write {cause[0]}[t-1] -> {cause[0]}[t]."
+        )
+    return Cause(cause[0], lag)
+
+
+def _ordered(names: Collection[str], parents: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+    """Returns names with causes first, in the order given where that leaves a choice."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from(names)
+    graph.add_edges_from((p, n) for n in names for p in parents[n] if p in names)
+    place = {name: i for i, name in enumerate(names)}
+    try:
+        return tuple(nx.lexicographical_topological_sort(graph, key=place.__getitem__))
+    except nx.NetworkXUnfeasible:
+        circle = [edge[0] for edge in nx.find_cycle(graph)]
+        shown = " → ".join([*circle, circle[0]])
+        raise InputError(
+            f"within one visit the graph over time has the cycle {shown}, and a causal graph has "
+            f"none; give one of these arrows a lag, such as {circle[-1]}[t-1] -> {circle[0]}[t]."
+        ) from None
