@@ -7,7 +7,7 @@ line reads it:
 
 | parent | features |
 |---|---|
-| continuous, latent | z, as it is |
+| continuous, latent, fixed | z, as it is |
 | binary | the code, standardised |
 | categorical, K levels | K − 1 indicators, of all levels but the first |
 | ordinal, K levels | the code, standardised, and K − 2 indicators, of all levels but the ends |
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = ["Domain", "Continuous", "Binary", "Ordinal", "Categorical", "Count", "Semicontinuous"]
-__all__ += ["HeavyTailed", "Latent", "CONTINUOUS"]
+__all__ += ["HeavyTailed", "Latent", "Fixed", "CONTINUOUS"]
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,14 @@ class HeavyTailed(Continuous, kind="heavy-tailed", discrete=False, plain=True):
 @dataclass(frozen=True)
 class Latent(Continuous, kind="latent", discrete=False, plain=True):
     """A number that nobody measures, whose location and scale are a matter of convention."""
+
+
+@dataclass(frozen=True)
+class Fixed(Continuous, kind="fixed", discrete=False, plain=True):
+    """A number that is known before anything is measured, such as the time of a visit."""
+
+    value: float = 0.0
+    """The number, standardised."""
 
 
 @dataclass(frozen=True)

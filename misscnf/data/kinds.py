@@ -6,6 +6,7 @@ r"""What kind each column is, and why: as people ask for it, or from its observe
     kinds={"weight": "positive", "share": "proportion"}             a log scale, a logit on (0, 1)
     kinds={"score": {"kind": "bounded", "low": 0, "high": 10}}      a logit on (0, 10)
     kinds={"cost": "semicontinuous"}                                point masses, numbers elsewhere
+    kinds={"death": "event"}                                        over time, the last of a person
     kinds="kinds.yaml"                                              a .json, .yaml or .yml file
 
 Columns that are not named are inferred, by `KindRules`:
@@ -78,7 +79,7 @@ from misscnf.graph.indicators import column_of
 from misscnf.paths import expanded, read_small_text
 
 __all__ = ["Kinds", "KindRules", "Request", "REQUESTS", "read_requests", "Note", "choose_columns"]
-__all__ += ["find_unusable"]
+__all__ += ["find_unusable", "refuse_events"]
 
 logger = logging.getLogger("misscnf")
 
@@ -96,6 +97,7 @@ REQUESTS: dict[str, tuple[str, ...]] = {
     "bounded": ("high", "low"),
     "semicontinuous": ("at", "scale"),
     "heavy-tailed": (),
+    "event": ("levels",),
 }
 """The kinds that can be asked for, each with the options that it takes."""
 
@@ -360,6 +362,16 @@ def _hidden(name: str, classes: int | None, rows: int, rules: KindRules) -> Choi
     return latent_column(name, classes), Note("nobody measures it", holes=rows)
 
 
+def refuse_events(kinds: Kinds, nodes: Sequence[str], columns: Sequence[object]) -> None:
+    """Refuses events where a table is not over time, and so nothing comes after them."""
+    for name, request in read_requests(kinds, nodes, columns).items():
+        if request.kind == "event":
+            raise InputError(
+                f"the kind of {name!r} is 'event', after which nothing is measured, and the table "
+                f"is not over time; give id= and time=, or ask for 'binary'."
+            )
+
+
 def _choose(cells: pd.Series, name: str, request: Request | None, rules: KindRules) -> Choice:
     """Learns the codec of one column, of the kind that is asked for or inferred."""
     lost = column_of(name)
@@ -549,6 +561,10 @@ def _skew(seen: np.ndarray) -> float:
 
 def _as_asked(cells: pd.Series, name: str, request: Request, rules: KindRules) -> Choice:
     note = Note("as asked in kinds")
+    if request.kind == "event":  # `data.panel` has seen to what comes after
+        levels = _asked_levels(cells, name, replace(request, kind="binary"))
+        why = "an event, as asked in kinds: nothing is measured after it"
+        return Levels.learn(name, "binary", levels, cells), Note(why)
     if request.kind in ("binary", "ordinal", "categorical"):
         levels = _asked_levels(cells, name, request)
         return Levels.learn(name, request.kind, levels, cells), note

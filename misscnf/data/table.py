@@ -41,6 +41,7 @@ from misscnf.data.kinds import (
     choose_columns,
     find_unusable,
     read_requests,
+    refuse_events,
 )
 from misscnf.errors import InputError
 from misscnf.graph.indicators import column_of
@@ -82,6 +83,11 @@ class Schema:
         return tuple(j for j, column in enumerate(self.columns) if column.latent)
 
     @cached_property
+    def fixed(self) -> tuple[int, ...]:
+        """The places of numbers that are known beforehand; frames leave them out."""
+        return tuple(j for j, column in enumerate(self.columns) if column.fixed)
+
+    @cached_property
     def indicators(self) -> dict[int, int]:
         """For each indicator of loss the place of its column; frames leave indicators out."""
         return _indicators(self.nodes)
@@ -108,7 +114,7 @@ class Schema:
         """log|dz/dx| of each row (N,) of raw numbers (N, d), over the cells that count (N, d)."""
         import torch
 
-        slopes = [-math.log(column.unit.scale) for column in self.columns]
+        slopes = [0.0 if c.fixed else -math.log(c.unit.scale) for c in self.columns]
         total = counted.double() @ torch.tensor(slopes, dtype=torch.float64)
         for j, column in enumerate(self.columns):
             if not column.unit.affine:
@@ -133,7 +139,7 @@ class Schema:
         hidden causes have columns too. `only` names the columns that are wanted; none for all.
         """
         numbers = _to_numpy(values)
-        left_out = {*self.indicators, *(() if latents else self.latent)}
+        left_out = {*self.indicators, *self.fixed, *(() if latents else self.latent)}
         cells = {
             column.name: column.series(numbers[:, j], exact=j in exact)
             for j, column in enumerate(self.columns)
@@ -257,6 +263,7 @@ class IncompleteTable:
                 cells = tuple(column.as_written(part) for column, part in pairs)
             else:
                 _refuse_kept(cells, nodes)
+                refuse_events(kinds, nodes, list(frame.columns))
                 about = (kinds, list(frame.columns), rules, hidden)
                 schema = Schema(*choose_columns(cells, nodes, *about))
             table = cls._encoded(frame, positions, cells, schema, unseen)
@@ -412,7 +419,7 @@ class IncompleteTable:
         repeats = len(drawn) // max(len(self), 1)
         holes = ~self.observed.numpy()
         cells, schema = {}, self.schema
-        left_out = {*schema.indicators, *(() if latents else schema.latent)}
+        left_out = {*schema.indicators, *schema.fixed, *(() if latents else schema.latent)}
         for j, (column, given) in enumerate(zip(schema.columns, self.cells, strict=True)):
             if j in left_out:
                 continue

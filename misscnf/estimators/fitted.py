@@ -18,7 +18,8 @@ import numpy as np
 import pandas as pd
 
 from misscnf.data.column_names import ArrayLike, column_names, name_columns, refuse_width
-from misscnf.data.table import IncompleteTable, Schema, Table
+from misscnf.data.panel import Panel
+from misscnf.data.table import IncompleteTable, Schema, Table, read_table
 from misscnf.display.notebook import card
 from misscnf.errors import ModelFileError
 from misscnf.fitting.replicates import Replicates
@@ -49,6 +50,7 @@ class FittedFlow(QueryMixin):
     history_: pd.DataFrame
     n_features_in_: int
     _names: tuple[str, ...] | None = None
+    panel_: Panel | None = None
 
     def __init__(self, **given: Any) -> None:  # noqa: ANN401 - the arguments of `MissCNF`
         vars(self).update(given)
@@ -123,6 +125,9 @@ class FittedFlow(QueryMixin):
         self._graph()  # refuses a model that is not fitted
         if isinstance(df, IncompleteTable):
             return df
+        if self.panel_ is not None:
+            frame = read_table(name_columns(df))
+            return self.panel_.wide(frame) if self.panel_.is_long(frame) else frame
         names = self._names
         if names is None:
             names = tuple(column_names(self.n_features_in_))
@@ -146,6 +151,7 @@ class FittedFlow(QueryMixin):
             "seed": self.seed,
             "unseen": self.unseen,
             "table": self._digest,
+            "panel": None if self.panel_ is None else self.panel_.to_dict(),
             "comparison": self.comparison_,
             "rough": self.rough_,
             "rivals": {name: asdict(rival) for name, rival in self.rivals_.items()},
@@ -220,6 +226,10 @@ class FittedFlow(QueryMixin):
             auxiliary=list(model.graph.auxiliary) or None,
             latent=model.graph.latent or None,
         )
+        panel = about.get("panel")
+        if panel is not None:
+            self.panel_ = Panel.from_dict(panel)
+            vars(self).update(id=self.panel_.id, time=self.panel_.time)
         self.graph_, self.settings_ = model.graph, settings
         self.schema_, self.kinds_ = schema, schema.describe()
         self.model_ = model.eval().requires_grad_(requires_grad=False)

@@ -35,8 +35,9 @@ from torch import Tensor
 
 from misscnf.data.column_names import ArrayLike, name_columns
 from misscnf.data.kinds import Kinds
+from misscnf.data.panel import Panel
 from misscnf.data.rows import MemoryRows, RowSource, SelectedRows
-from misscnf.data.table import IncompleteTable, Table, holed_columns, read_table
+from misscnf.data.table import IncompleteTable, Schema, Table, holed_columns, read_table
 from misscnf.display.notebook import card
 from misscnf.display.progress import ProgressBar
 from misscnf.draws import derive_generator
@@ -47,8 +48,10 @@ from misscnf.fitting.select.parents import arrange_blocks, whole_members
 from misscnf.fitting.settings import Settings, preset_settings
 from misscnf.fitting.train.loop import EpochRecord
 from misscnf.graph import CausalGraph, GraphLike
+from misscnf.graph.dag import read_parts
 from misscnf.graph.indicators import Loss
 from misscnf.graph.latents import Latent
+from misscnf.graph.template import Template
 from misscnf.identification import (
     denied_by_rows,
     uncovered_families,
@@ -104,10 +107,15 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
             the graph: they are modelled below everything, and no cause is claimed.
         latent: Nodes of the graph that nobody measures, such as `["u"]`, or `{"class": 3}` for a
             class of three levels (docs/hidden.md).
+        id: The column that says who, in a long table with a row a person and visit; the graph is
+            then one over time, such as `L[t-1] -> A[t]` (docs/panels.md).
+        time: The column that says when.
         allow_uncovered: Whether to train networks although some family is never seen whole.
         progress: Whether to show a progress bar; None shows it in a terminal.
 
     Attributes:
+        panel_: Where the table is long, its `Panel`: visits, events and the graph over time, which
+            `graph_` has unrolled; None elsewhere.
         graph_: The `CausalGraph`, with the arrows inside blocks and into auxiliary columns that
             the rows asked for.
         blocks_: For each block its members, in the order of its factorisation, each with the
@@ -163,6 +171,8 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         loss: Loss | None = None,
         auxiliary: Sequence[str] | None = None,
         latent: Latent | None = None,
+        id: str | None = None,
+        time: str | None = None,
         allow_uncovered: bool = False,
         progress: bool | None = None,
     ) -> None:
@@ -177,6 +187,8 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         self.loss = loss
         self.auxiliary = auxiliary
         self.latent = latent
+        self.id = id
+        self.time = time
         self.allow_uncovered = allow_uncovered
         self.progress = progress
 
@@ -199,9 +211,16 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
             checkpoint: A directory that lets an interrupted fit go on to the same bits.
         """
         source = df if isinstance(df, IncompleteTable) else read_table(name_columns(df))
-        graph = self._read_graph(source.columns).with_auxiliary(self.auxiliary, source.columns)
-        graph = graph.with_loss(self.loss, holed_columns(source))
         settings = preset_settings(self.preset, self.settings)
+        given, panel, schema, keys = source, None, None, None
+        if self.id is not None or self.time is not None:
+            panel, schema, source = self._read_panel(source, settings)
+            unrolled = panel.unrolled()
+            graph = CausalGraph.from_edges(unrolled.edges, unrolled.nodes)
+            keys = [unrolled.keys[name] for name in graph.nodes]
+        else:
+            graph = self._read_graph(source.columns).with_auxiliary(self.auxiliary, source.columns)
+            graph = graph.with_loss(self.loss, holed_columns(source))
         _check_hidden(graph, settings)
         device = _device(self.device)
         if self.unseen not in ("error", "missing"):
@@ -211,12 +230,12 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
                 "the table has one row (n_samples=1), where nothing varies; give at least two."
             )
         rules, latent = settings.kinds, graph.latent
+        kinds = None if panel is not None else self.kinds
         table = IncompleteTable.read(
-            source, graph.nodes, kinds=self.kinds, rules=rules, latent=latent
+            source, graph.nodes, schema, kinds=kinds, rules=rules, latent=latent
         )
         if table is not df and self.progress is not False:
-            kinds = table.schema.describe().to_string(index=False)
-            logger.info("The kinds of the columns:\n%s", kinds)
+            logger.info("The kinds of the columns:\n%s", _kinds(table.schema, panel))
         graph = _arranged(graph, table, settings)
         table = table.in_order(graph.nodes)
         richer = settings.selection.whole_members
@@ -224,14 +243,16 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         lines += _lines_of_loss(graph, table.observed)
         lines += map(graph.index, graph.auxiliary)
         lines += _around_hidden(graph)
-        self._check_families(graph, table, settings)
+        structure = Structure.of(graph, table.schema.domains, keys, lines)
+        self._check_families(structure, table, settings)
         unlikely = unlikely_values(table, CheckSettings().unlikely)
         for one in unlikely:
             logger.warning("Unlikely value: %s.", one.sentence)
+        self.panel_ = panel
         train, held_out, shift = self._split(table, validation)
         with ProgressBar("fitting", show=self.progress) as bar:
             fitted = fit_model(
-                Structure.of(graph, table.schema.domains, lines=lines),
+                structure,
                 train,
                 held_out,
                 settings,
@@ -251,12 +272,12 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         self.rivals_ = {graph.nodes[blocks[b][0]]: rival for b, rival in fitted.rivals.items()}
         self.timings_ = dict(fitted.timings)
         self.loss_starts_ = pd.DataFrame([start.to_dict() for start in fitted.loss_starts])
-        self.denied_ = denied_by_rows(graph, table)
+        self.denied_ = denied_by_rows(*_measured(graph, table))
         self._table, self._cache = replace(table, outside=()), Cache(Asked(self.model_))
         self._digest = table.digest
         self.history_ = _history(fitted.history, shift)
         named = isinstance(df, pd.DataFrame | str | os.PathLike | IncompleteTable)
-        self._note_columns(source.columns if named else source.shape[1])
+        self._note_columns(given.columns if named else given.shape[1])
         return self
 
     def _read_graph(self, names: Sequence[Any] | pd.Index) -> CausalGraph:
@@ -266,14 +287,46 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
             return ordered_graph(names)
         return CausalGraph.read(self.graph, self.blocks, self.latent)
 
+    def _read_panel(
+        self, source: pd.DataFrame | IncompleteTable, settings: Settings
+    ) -> tuple[Panel, Schema, pd.DataFrame]:
+        """Reads a long table by the graph over time, and returns its codecs and wide rows."""
+        if self.id is None or self.time is None or isinstance(source, IncompleteTable):
+            raise InputError(
+                "a table over time is a DataFrame or a file, and needs both id= and time=: the "
+                "columns that say who and when."
+            )
+        for name in ("blocks", "loss", "auxiliary", "latent"):
+            if getattr(self, name) is not None:
+                raise InputError(
+                    f"{name}= is not there yet for tables over time; leave it out, or give a wide "
+                    f"table with a column a visit."
+                )
+        parts = read_parts(self.graph) if self.graph is not None else None
+        if parts is None or parts.blocks or parts.latent:
+            raise InputError(
+                "a table over time needs a graph over time, such as 'L[t-1] -> A[t]', without "
+                "blocks and hidden causes."
+            )
+        template = Template.read(parts.nodes, parts.edges, self.time)
+        about = (template, self.id, self.time, self.kinds, settings.kinds)
+        panel, schema, wide = Panel.learn(source, *about)
+        if self.progress is not False:
+            logger.info("The table over time: %s", panel.summary)
+        return panel, schema, wide
+
     def _check_families(
-        self, graph: CausalGraph, table: IncompleteTable, settings: Settings
+        self, structure: Structure, table: IncompleteTable, settings: Settings
     ) -> None:
         """Warns of families that no row shows whole; refuses to train networks on them."""
+        graph = structure.graph
+        bare = set(map(graph.index, uncovered_families(graph, table.observed)))
         uncovered = [
-            name
-            for name in uncovered_families(graph, table.observed)
-            if graph.index(name) not in graph.indicators and name not in graph.auxiliary
+            graph.nodes[nodes[0]]
+            for nodes in structure.blocks
+            if bare.issuperset(nodes)  # what one of tied nodes shows serves all of them
+            and nodes[0] not in graph.indicators
+            and graph.nodes[nodes[0]] not in graph.auxiliary
         ]
         around = {graph.nodes[i] for i in _around_hidden(graph)}  # which nothing shows whole
         uncovered = [name for name in uncovered if name not in around]
@@ -292,9 +345,10 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         """Returns rows to learn from and held-out ones, and what turns nats into users' units."""
         rows, slopes = MemoryRows(table.values, table.observed), table.log_slope()
         if not isinstance(validation, int | float):
-            other = IncompleteTable.read(
-                name_columns(validation), table.nodes, table.schema, unseen=self.unseen
-            )
+            given = name_columns(validation)
+            if self.panel_ is not None:
+                given = self.panel_.wide(read_table(given))
+            other = IncompleteTable.read(given, table.nodes, table.schema, unseen=self.unseen)
             shift = float(slopes.mean()), float(other.log_slope().mean())
             return rows, MemoryRows(other.values, other.observed), shift
         if not 0.0 <= validation < 1.0:
@@ -318,6 +372,24 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         if "text/html" in bundle:  # not with sklearn.set_config(display="text")
             bundle["text/html"] = self._repr_html_inner()
         return bundle
+
+
+def _kinds(schema: Schema, panel: Panel | None) -> str:
+    """Returns the table of kinds as text; over time with a line a column, not one a visit."""
+    shown = schema.describe()
+    if panel is not None:
+        shown = panel.described(shown)
+    return shown.to_string(index=False)
+
+
+def _measured(graph: CausalGraph, table: IncompleteTable) -> tuple[CausalGraph, IncompleteTable]:
+    """Leaves out what is known beforehand, as the time of a visit is: no test speaks of it."""
+    known = {table.nodes[j] for j in table.schema.fixed}
+    if not known:
+        return graph, table
+    nodes = [name for name in graph.nodes if name not in known]
+    rest = CausalGraph.from_edges([edge for edge in graph.edges if edge[0] not in known], nodes)
+    return rest, table.in_order(nodes)
 
 
 def _around_hidden(graph: CausalGraph) -> list[int]:

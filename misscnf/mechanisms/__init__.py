@@ -14,6 +14,7 @@ from misscnf.mechanisms.categorical import Categorical, GumbelMax
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.count import Count, InverseCount
 from misscnf.mechanisms.encoding import Encoding, Parents, read_parents, write_parents
+from misscnf.mechanisms.fixed import Fixed
 from misscnf.mechanisms.gaussian import Gaussian, LinearMean
 from misscnf.mechanisms.held import HeldSlope
 from misscnf.mechanisms.latent import Latent
@@ -24,7 +25,7 @@ from misscnf.mechanisms.student import Student
 from misscnf.mechanisms.threshold import Ordinal, Threshold
 
 __all__ = ["Mechanism", "Gaussian", "Spline", "Affine", "Ordinal", "Categorical", "Count"]
-__all__ += ["Semicontinuous", "Student", "Mixture", "Latent", "HeldSlope"]
+__all__ += ["Semicontinuous", "Student", "Mixture", "Latent", "HeldSlope", "Fixed"]
 __all__ += ["Threshold", "GumbelMax", "InverseCount", "Rescaled", "Shape", "Conditioner"]
 __all__ += ["Encoding", "Parents", "read_parents", "write_parents", "Growth", "LinearForm"]
 __all__ += ["LinearMean", "NoiseSpline", "standard_normal_log_prob"]

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -352,6 +352,9 @@ class Mechanism(nn.Module, ABC):
         """Returns the slope of the line in a parent: on the first of its features."""
         (part, *_) = self._conditioners().values()
         return float("nan") if part.weight is None else part.slope(parent)
+
+    def set_line(self, intercept: float, weights: Sequence[float], scale: float) -> None:
+        """Sets the line of one that is linear-Gaussian; others have none to set."""
 
     def start_from(self, line: Mechanism) -> None:
         """Takes over the parameters of a simpler mechanism that this one extends."""

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from misscnf.data.codecs import Levels
+from misscnf.data.panel import Panel
 from misscnf.data.rows import MemoryRows
 from misscnf.data.table import IncompleteTable, Schema, Table
 from misscnf.display.progress import ProgressBar
@@ -134,6 +135,8 @@ class EffectMixin:
     progress: bool | None
     unseen: str
     denied_: tuple[Contradiction, ...]
+    panel_: Panel | None
+    """How a table over time was read; None for any other."""
     unlikely_: tuple[Unlikely, ...] = ()
     """Values of the table of the fit that no law of their column makes likely."""
     rivals_: dict[str, Rival]
@@ -652,6 +655,12 @@ class EffectMixin:
         fewest = self.settings_.replicates.fewest_in_group
         asked = (event, seed, fewest, read_statistic(statistic))
         return kind(graph, self.schema_, outcome, arms, where, taken, *asked)
+
+    def _refuse_panel(self, verb: str, instead: str = "") -> None:
+        """Refuses a question that is not there yet for tables over time."""
+        if self.panel_ is not None:
+            hint = instead or "ask for an effect, or for a risk"
+            raise InputError(f"{verb} is not there yet for tables over time; {hint}.")
 
     def _named(self, df: Table) -> Table:
         """Returns rows with the names of their columns; the class that mixes it in knows them."""

@@ -92,6 +92,7 @@ class SensitivityMixin(EffectMixin):
         self._graph()  # refuses a model that is not fitted
         column, drivers = _read_loss(outcome if loss is None else loss)
         self.graph_.index(column)  # refuses one that is not there
+        self._refuse_panel("sensitivity")
         what, grid = _read_grid(strength=strength, shift=shift, ratio=ratio)
         self._refuse_level(interval, replicates)
         check_count("draws", draws, least=2)

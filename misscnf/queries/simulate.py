@@ -25,7 +25,7 @@ import torch
 from scipy.special import stdtrit
 from torch import Tensor
 
-from misscnf.data.table import IncompleteTable, Table
+from misscnf.data.table import IncompleteTable, Table, read_table
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.fitting.select.forms import Form
@@ -158,6 +158,7 @@ class QueryMixin(SensitivityMixin):
             there are several draws.
         """
         if given is not None:
+            self._refuse_panel("sample with given=", "impute(df) completes the rows")
             table = self._read(given)
             policies = read_policies(do, self._graph(), self.schema_, len(table), seed)
             table = self._unclaimed_hidden(table, policies)
@@ -181,7 +182,7 @@ class QueryMixin(SensitivityMixin):
         noise = self._noise(rows, seed, "sample")
         values = self.model_.generate(noise, policies)
         drawn = self.schema_.decode_frame(values, exact=policies, holes=holes, latents=latents)
-        return self._claimed(drawn, policies)
+        return self._claimed(drawn if self.panel_ is None else self.panel_.long(drawn), policies)
 
     def _unclaimed_hidden(
         self, table: IncompleteTable, policies: Mapping[int, Policy]
@@ -231,6 +232,7 @@ class QueryMixin(SensitivityMixin):
             seed: Where randomness starts.
         """
         self._graph()  # refuses a model that is not fitted
+        self._refuse_panel("counterfactual")
         self._refuse_level(interval, replicates)
         table = self._read(df)
         several = self.settings_.replicates.row_completions if interval is not None else 1
@@ -363,7 +365,19 @@ class QueryMixin(SensitivityMixin):
             parts = [self._draw(table, draws, {}, seed)]
         drawn = torch.cat(parts)
         completed = self._frame(table, drawn, flat=False, replaced=(), exact=(), latents=latents)
+        frame = self._long_rows(df)
+        if self.panel_ is not None and frame is not None:
+            wide = [completed.loc[[draw]] for draw in range(draws)]
+            long = {draw: self.panel_.long(one, frame) for draw, one in enumerate(wide)}
+            return pd.concat(long, names=["draw", "row"])
         return table.carry_along(completed)
+
+    def _long_rows(self, df: Table) -> pd.DataFrame | None:
+        """Returns a table with a row a visit, None where it is none."""
+        if self.panel_ is None or isinstance(df, IncompleteTable):
+            return None
+        frame = read_table(df)
+        return frame if self.panel_.is_long(frame) else None
 
     def _draw(
         self,
@@ -418,6 +432,7 @@ class QueryMixin(SensitivityMixin):
             settings: `CheckSettings`, or changes by name, such as `{"support.draws": 500}`.
         """
         nodes = self._graph().nodes
+        self._refuse_panel("check")
         table = IncompleteTable.read(self._named(df), nodes, self.schema_, unseen=self.unseen)
         report = check(table, self.graph_, effect, settings=settings)
         rules = report.settings.support

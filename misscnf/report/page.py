@@ -116,6 +116,7 @@ def write_report(
     """
     if not isinstance(settings, ReportSettings):
         settings = change(ReportSettings(), settings or {})
+    model._refuse_panel("a report")
     table = model._read(df)
     question = None
     named = (groups,) if isinstance(groups, str) else tuple(dict.fromkeys(groups))

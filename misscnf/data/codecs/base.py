@@ -55,6 +55,8 @@ class Column(ABC):
     """The dtype in which drawn cells come back."""
     latent: ClassVar[bool] = False
     """Whether it is of a node that nobody measures, and so has no cells."""
+    fixed: ClassVar[bool] = False
+    """Whether its one value is known beforehand, so that it has no density."""
     unit: Unit = Unit()
     """The unit of a continuous column, and the identity of any other."""
 

@@ -177,8 +177,12 @@ def _seldom_whole(structure: Structure, rows: RowSource, settings: Solving) -> l
     for batch in rows.batches():
         shown += batch.observed.sum(0)
         whole += torch.stack([batch.observed[:, f].all(1).sum() for f in graph.families])
-    few = (whole < settings.least_whole * shown).tolist()
-    return [block for block, nodes in enumerate(structure.blocks) if any(few[i] for i in nodes)]
+    least = settings.least_whole
+    return [
+        block
+        for block, nodes in enumerate(structure.blocks)
+        if float(whole[list(nodes)].sum()) < least * float(shown[list(nodes)].sum())
+    ]
 
 
 def _completed(structure: Structure, rows: RowSource, settings: Settings) -> MemoryRows:
@@ -195,7 +199,10 @@ def _completed(structure: Structure, rows: RowSource, settings: Settings) -> Mem
     spread = (torch.where(observed, values - centre, 0.0).square().sum(0) / count).sqrt()
     spread = torch.where(spread > 0.0, spread, 1.0)
     graph, hidden = structure.graph, structure.graph.latent_nodes
-    domains = [Latent() if i in hidden else CONTINUOUS for i in range(len(graph))]
+    domains = [
+        Latent() if i in hidden else domain if domain.kind == "fixed" else CONTINUOUS
+        for i, domain in enumerate(structure.domains)
+    ]
     numbers = Structure.of(graph, domains, structure.keys)
     units = MemoryRows(torch.where(observed, (values - centre) / spread, 0.0), observed)
     normal = fit_linear_gaussian(numbers, units, settings.solving).model
@@ -269,6 +276,8 @@ def _fit_block(
 ) -> None:
     """Fits one mechanism to the rows that show the whole family of a node that it serves."""
     mechanism = model.block(block)
+    if next(mechanism.parameters(), None) is None:  # as of a number that is known beforehand
+        return
     mechanism.start(structure.domain_of(block))
     families = [[node, *structure.graph.parents[node]] for node in structure.blocks[block]]
     count = sum(

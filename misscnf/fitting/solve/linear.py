@@ -29,7 +29,7 @@ from misscnf.fitting.settings import Solving
 from misscnf.fitting.solve.factors import anchor, around_hidden, factor_moments
 from misscnf.fitting.solve.local_patterns import Families, LinearRows
 from misscnf.fitting.solve.quasi_newton import Maximum, maximise
-from misscnf.mechanisms import Gaussian, Latent
+from misscnf.mechanisms import Mechanism, Shape
 from misscnf.mechanisms.gaussian import SMALLEST_LOG_SCALE
 from misscnf.model import StructuralModel, Structure
 
@@ -94,7 +94,8 @@ def fit_linear_gaussian(
         point = coordinates.start()
         found = search(point)
         model = coordinates.model(point.detach())
-        return LinearFit(model, found.value, found.iterations, found.converged)
+        value = found.value + coordinates.beforehand
+        return LinearFit(model, value, found.iterations, found.converged)
     points = coordinates.starts(settings)
     tried = [search(point, 1e-10).value for point in points]
     best = max(range(len(points)), key=tried.__getitem__)
@@ -162,8 +163,9 @@ class _Block:
     """σ W (p, p)"""
     start: Tensor
     """(γ, v, λ) of the regression, (p + 2,)"""
-    hidden: bool = False
-    """whether γ and λ stay zero: of a hidden cause rows tell neither"""
+    pinned: bool = False
+    """whether γ and λ stay zero: of a hidden cause rows tell neither, and a number that is known
+    beforehand has none"""
 
     @staticmethod
     def around(
@@ -183,6 +185,12 @@ class _Block:
         v = torch.linalg.solve(slopes, weights) if len(along) else weights
         start = torch.cat([v.new_zeros(1), v, v.new_tensor([math.log(scale)])])
         return _Block(mean, scale, slopes, start, hidden)
+
+    @staticmethod
+    def at(mean: Tensor) -> _Block:
+        """Stays at a number that is known beforehand."""
+        blank = mean.new_zeros(0, 0)
+        return _Block(mean, 1.0, blank, mean.new_zeros(2), pinned=True)
 
     def factor(self, away: Tensor) -> tuple[float, Tensor]:
         """Returns what a of `local_patterns` is at zero, and by what (γ, v, λ) turn it.
@@ -215,6 +223,8 @@ class _Coordinates:
         families = Families(structure.graph)
         self.blocks, entries = list[_Block](), list[Tensor]()
         self.offset = torch.zeros(families.length, dtype=torch.float64)
+        self.beforehand = 0.0
+        """what normal laws take from the log-density of a row for numbers known beforehand"""
         self.scale_of = torch.zeros(len(parents), dtype=torch.int64)
         """where the λ of each node is"""
         begin = 0
@@ -223,7 +233,11 @@ class _Coordinates:
             among = torch.stack([covariance[i][:, i] for i in members]).nanmean(0)
             hidden = nodes[0] in structure.graph.latent_nodes
             means = centre[members].mean(0)
-            block = _Block.around(means, among, unseen_slope, hidden=hidden)
+            if structure.domains[nodes[0]].kind == "fixed":
+                block = _Block.at(means)
+                self.beforehand += 0.5 * math.log(2.0 * math.pi) * len(nodes)
+            else:
+                block = _Block.around(means, among, unseen_slope, hidden=hidden)
             self.blocks.append(block)
             for i, means in zip(nodes, centre[members], strict=True):
                 first = families.first[i]
@@ -275,7 +289,7 @@ class _Coordinates:
         begin = 0
         for block in self.blocks:
             last = begin + len(block.start) - 1
-            if block.hidden:
+            if block.pinned:
                 ends[begin] = ends[last] = 0.0
             begin = last + 1
         return ends.tolist()
@@ -288,10 +302,10 @@ class _Coordinates:
     def model(self, vector: Tensor) -> StructuralModel:
         """Returns the linear model at a vector."""
         parts = vector.split([len(block.start) for block in self.blocks])
-        mechanisms = list[Gaussian | Latent]()
+        mechanisms, line = list[Mechanism](), Shape(hidden=())
         for number, (block, part) in enumerate(zip(self.blocks, parts, strict=True)):
-            law = Latent if block.hidden else Gaussian
-            mechanisms.append(law(self.structure.parents_of(number)).double())
+            of = (self.structure.parents_of(number), self.structure.domain_of(number))
+            mechanisms.append(line.build(*of).double())
             mechanisms[-1].set_line(*block.line(part))
         return self.structure.model(mechanisms)
 

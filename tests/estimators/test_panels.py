@@ -1,0 +1,236 @@
+"""Tables over time through the front door: a long table in, tied mechanisms inside."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from scipy.stats import multivariate_normal
+
+from misscnf import MissCNF
+from misscnf.errors import InputError
+
+GRAPH = "L[t-1], A[t-1], time -> L[t]; L[t], sex -> A[t]"
+
+
+def long_table(people=300, visits=4, seed=0, curve=0.0):
+    """L and A in turn, of a normal law whose coefficients do not change."""
+    rng = np.random.default_rng(seed)
+    sex, value, dose = rng.integers(0, 2, people), rng.normal(size=people), 0.0
+    parts = []
+    for week in range(visits):
+        if week:
+            value = 0.5 * value - 0.4 * dose + 0.1 * week + rng.normal(size=people)
+        bent = 0.6 * value + curve * np.sin(2.0 * value)
+        dose = bent + 0.3 * sex + 0.5 * rng.normal(size=people)
+        parts.append(
+            pd.DataFrame({"id": range(people), "week": week, "sex": sex, "L": value, "A": dose})
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def with_holes(table, seed=1, share=0.2):
+    rng = np.random.default_rng(seed)
+    lost = rng.random((len(table), 2)) < share
+    table = table.copy()
+    table[["L", "A"]] = table[["L", "A"]].mask(lost)
+    left = rng.integers(1, 8, table["id"].nunique())  # half stay to the end
+    return table[table["week"].to_numpy() < left[table["id"].to_numpy()]]
+
+
+def fitted(table, graph=GRAPH, preset="linear", **more):
+    return MissCNF(graph, preset, id="id", time="week", progress=False, **more).fit(table)
+
+
+@pytest.fixture(scope="module")
+def complete():
+    table = long_table()
+    return table, fitted(table)
+
+
+@pytest.fixture(scope="module")
+def holed():
+    table = with_holes(long_table(150))
+    return table, fitted(table, "L[t-1], A[t-1] -> L[t]; L[t] -> A[t]")
+
+
+def slopes(model, node):
+    table = model.summary()
+    own = table[table["column"] == node]
+    return dict(zip(own["cause"], own["coefficient"], strict=True))
+
+
+def test_a_complete_panel_is_pooled_least_squares(complete):
+    table, model = complete
+    before = table.groupby("id")[["L", "A"]].shift()
+    later = table["week"] > 0
+    design = sm.add_constant(np.column_stack([before, table["week"]])[later])
+    expected = sm.OLS(table["L"][later], design).fit().params.to_numpy()
+    found = slopes(model, "L[3]")
+    assert found == pytest.approx(
+        dict(zip(["L[2]", "A[2]", "time[3]"], expected[1:], strict=True)), abs=1e-5
+    )
+    design = sm.add_constant(table[["sex", "L"]])
+    expected = sm.OLS(table["A"], design).fit().params.to_numpy()
+    assert list(slopes(model, "A[0]").values()) == pytest.approx(list(expected[1:]), abs=1e-5)
+
+
+def test_tied_visits_have_one_mechanism(complete):
+    _, model = complete
+    laws = [model.model_.mechanism(model.graph_.index(f"L[{week}]")) for week in range(4)]
+    assert laws[1] is laws[2] is laws[3] is not laws[0]
+
+
+def test_holes_of_a_tied_panel_are_at_the_closed_form(holed):
+    """The likelihood that rows show is that of a joint normal law, and no slope raises it."""
+    table, model = holed
+    wide = model.panel_.wide(table)
+    structural = model.structural_model()
+    laws = {name: structural.mechanism(i) for i, name in enumerate(structural.graph.nodes)}
+    start = {
+        key: np.array(
+            [
+                float(laws[node].linear_form().intercept),
+                *laws[node].linear_form().weights.tolist(),
+                float(laws[node].linear_form().scale),
+            ]
+        )
+        for key, node in (("L0", "L[0]"), ("L", "L[1]"), ("A", "A[0]"))
+    }
+
+    def log_likelihood(numbers):
+        names = list(structural.graph.nodes)
+        mean, mixing = np.zeros(8), np.zeros((8, 8))
+        for i, name in enumerate(names):
+            key = "L0" if name == "L[0]" else name[0]
+            intercept, *weights, scale = numbers[key]
+            parents = structural.graph.parents[i]
+            mean[i] = intercept + sum(w * mean[j] for w, j in zip(weights, parents, strict=True))
+            for w, j in zip(weights, parents, strict=True):
+                mixing[i] += w * mixing[j]
+            mixing[i, i] = scale
+        covariance, rows = mixing @ mixing.T, wide[names].to_numpy()
+        total = []
+        for row in rows:
+            seen = ~np.isnan(row)
+            total.append(
+                multivariate_normal(mean[seen], covariance[np.ix_(seen, seen)]).logpdf(row[seen])
+                if seen.any()
+                else 0.0
+            )
+        return np.array(total)
+
+    best = log_likelihood(start)
+    assert model.log_prob(table).to_numpy() == pytest.approx(best, abs=1e-8)
+    for key, numbers in start.items():
+        for place in range(len(numbers)):
+            sides = []
+            for sign in (-1.0, 1.0):
+                moved = numbers.copy()
+                moved[place] += sign * 1e-3
+                sides.append(log_likelihood({**start, key: moved}).sum())
+            assert max(sides) < best.sum()
+            assert abs(sides[1] - sides[0]) / 2e-3 < 0.02  # of a slope of some hundreds a unit
+
+
+def test_who_leaves_counts_up_to_then(complete):
+    table, model = complete
+    person = table[table["id"] == 7]
+    wide = model.panel_.wide(person)
+    values = model.schema_.encode(
+        np.array([[wide[node].iloc[0] for node in model.graph_.nodes]], dtype=float)
+    )
+    import torch
+
+    factors = model.model_.log_factors(torch.tensor(values))[0]
+    slopes = [column.log_slope(np.zeros(1))[0] for column in model.schema_.columns]
+    kept = [i for i, node in enumerate(model.graph_.nodes) if node[-3:] not in ("[2]", "[3]")]
+    expected = sum(
+        float(factors[i]) + (0.0 if model.schema_.columns[i].fixed else slopes[i]) for i in kept
+    )
+    found = model.log_prob(person[person["week"] < 2])
+    assert found.iloc[0] == pytest.approx(expected, abs=1e-10)
+
+
+def test_the_order_of_rows_does_not_matter(complete):
+    table, model = complete
+    other = fitted(table.sample(frac=1.0, random_state=3))
+    assert slopes(other, "L[2]") == pytest.approx(slopes(model, "L[2]"), abs=1e-6)
+
+
+def test_curves_are_chosen_for_all_visits_at_once():
+    """A wave of every visit is found, and its effect, of which a line knows nothing."""
+    table = with_holes(long_table(300, 3, curve=1.5), share=0.1)
+    model = fitted(table, "L[t-1], A[t-1], time -> L[t]; L[t], sex -> A[t]", "auto")
+    forms = {str(model.forms_[f"A[{week}]"]) for week in range(3)}
+    assert len(forms) == 1
+    assert forms != {"line"}
+    effect = model.effect("A[1]", do={"L[1]": 0.8}, versus={"L[1]": 0.0})
+    truth = 0.6 * 0.8 + 1.5 * np.sin(1.6)  # 1.98; a line has 0.8 of its slope, which is below 1
+    assert effect.estimate == pytest.approx(truth, abs=0.2)
+
+
+def test_a_saved_panel_answers_the_same(holed, tmp_path):
+    table, model = holed
+    model.save(tmp_path / "model")
+    loaded = MissCNF.load(tmp_path / "model")
+    assert loaded.panel_ == model.panel_
+    assert loaded.log_prob(table).equals(model.log_prob(table))
+    assert loaded.sample(3).equals(model.sample(3))
+
+
+def test_samples_and_imputations_are_long(holed):
+    table, model = holed
+    drawn = model.sample(5)
+    assert list(drawn.columns) == ["id", "week", "L", "A"]
+    assert len(drawn) == 20
+    completed = model.impute(table.assign(note="kept"), draws=2)
+    assert list(completed.columns) == [*table.columns, "note"]
+    assert not completed[["L", "A"]].isna().any().any()
+    first = completed.xs(1, level="draw")
+    seen = table["L"].notna()
+    assert first.index.equals(table.index)
+    assert first.loc[seen, "L"].astype(float).equals(table.loc[seen, "L"])
+
+
+def test_what_is_not_there_yet_is_refused(holed):
+    table, model = holed
+    for ask in (
+        lambda: model.check(table),
+        lambda: model.counterfactual(table, do={"A[0]": 1}),
+        lambda: model.sensitivity("L[3]", do={"A[0]": 1}, shift=[0, 1]),
+    ):
+        with pytest.raises(InputError, match="not there yet for tables over time"):
+            ask()
+    with pytest.raises(InputError, match="blocks= is not there yet"):
+        fitted(table, blocks={"w": ["L", "A"]})
+
+
+def test_a_node_that_no_row_shows_is_left_out():
+    table = long_table(100, 3)
+    table["Y"] = table["L"].where(table["week"] == 2)
+    model = fitted(table, f"{GRAPH}; L[t-1] -> Y[t]")
+    assert "Y[2]" in model.graph_.nodes
+    assert "Y[1]" not in model.graph_.nodes
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda d: pd.concat([d, d.iloc[[5]]]), "two rows at week 0, the second labelled 5"),
+        (lambda d: d.assign(sex=d["week"]), r"write sex\[t\] in the graph"),
+        (lambda d: d.assign(week=d["week"].astype(str) + "x"), "visits are numbers"),
+        (lambda d: d.assign(id=d["id"].where(d["id"] != 3)), "says who, and has a hole"),
+        (lambda d: d.drop(columns="week"), "time is 'week', and the table has no such column"),
+        (lambda d: d.drop(columns="A"), "the graph has 'A', and the table has no such column"),
+        (lambda d: d[d["week"] == 0], "the table has 1 visits"),
+    ],
+)
+def test_a_bad_panel_is_refused_in_a_sentence(spoil, words):
+    with pytest.raises(InputError, match=words):
+        fitted(spoil(long_table(30, 3)))
+
+
+def test_a_visit_that_the_fit_did_not_see_is_refused(holed):
+    table, model = holed
+    with pytest.raises(InputError, match="week = 9, which is no visit of the fit"):
+        model.log_prob(table.assign(week=9).drop_duplicates("id"))
