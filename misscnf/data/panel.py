@@ -187,7 +187,7 @@ class Panel:
                 if over.any():
                     self._refuse_after(name, happened, frame, wide.index[int(over.argmax())], k)
                 gap = cells.isna().to_numpy() & later[:, k]
-                filled[node] = cells.mask(gap, before) if gap.any() else cells
+                filled[node] = cells.where(~gap, before) if gap.any() else cells
         return wide.assign(**filled)
 
     def _shown(self, wide: pd.DataFrame, visit: float) -> np.ndarray:
