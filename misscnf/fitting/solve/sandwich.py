@@ -142,6 +142,8 @@ class VectorLaw:
         it more briefly, and brings in the compiler of torch, two seconds of imports.
         """
         copies = self.vector.repeat(len(own), 1).requires_grad_()
+        if not len(self.vector):
+            return copies.detach()
         with torch.enable_grad():
             total = vmap(self.log_prob)(copies, own, parents).sum()
         return torch.autograd.grad(total, copies)[0]
