@@ -150,15 +150,9 @@ def show_kinds(table: IncompleteTable, widest: int = 24) -> None:
 
 def chosen_sentence(model: MissCNF) -> str:
     """Returns what was chosen, and by how much."""
-    from misscnf.identification.words import listed
-
-    rich: dict[str, list[str]] = {}
-    for name, form in model.forms_.items():
-        if form.name != "line":
-            rich.setdefault(str(form), []).append(name)
-    told = [f"{form} for {listed(names)}" for form, names in rich.items()]
-    whole = sum(map(len, rich.values())) == len(model.forms_)
-    nodes = ", ".join(told if whole else [*told, "lines for the rest"])
+    rich = model._richer_than_lines()
+    some = any(form.name == "line" for form in model.forms_.values())
+    nodes = ", ".join([*rich, "lines for the rest"] if some else rich)
     if model.comparison_ is None:
         return f"fitted: {nodes if rich else f'the {model.chosen_} model'}"
     more, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]

@@ -205,6 +205,9 @@ class Count(_Numbered, kind="count"):
     def features(self) -> int:
         return 1 + self.has_zero
 
+    def one_step(self) -> tuple[float, float]:
+        return self.location, self.location + self.scale
+
     def encode(self, x: Tensor) -> Tensor:
         number = super().encode(x)
         return _joined(number, (x == 0).to(x)[..., None]) if self.has_zero else number

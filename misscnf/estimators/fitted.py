@@ -29,6 +29,7 @@ from misscnf.fitting.select.means import Rival
 from misscnf.fitting.settings import Settings
 from misscnf.identification.independences import Contradiction
 from misscnf.identification.unlikely import Unlikely
+from misscnf.identification.words import listed
 from misscnf.mechanisms import Shape
 from misscnf.model import StructuralModel, Structure
 from misscnf.model.saved_replicates import drop_replicates, load_replicates, save_replicates
@@ -81,6 +82,14 @@ class FittedFlow(QueryMixin):
 
     def _with_forms(self, wanted: Callable[[Form], bool]) -> tuple[str, ...]:
         return tuple(name for name, form in self.forms_.items() if wanted(form))
+
+    def _richer_than_lines(self) -> list[str]:
+        """Returns the forms that are more than lines, each with its nodes, in words."""
+        found: dict[str, list[str]] = {}
+        for name, form in self.forms_.items():
+            if form.name != "line":
+                found.setdefault(str(form), []).append(name)
+        return [f"{form} for {listed(names)}" for form, names in found.items()]
 
     @property
     def blocks_(self) -> dict[str, dict[str, tuple[str, ...]]]:

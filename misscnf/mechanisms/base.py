@@ -199,6 +199,13 @@ class Mechanism(nn.Module, ABC):
         """
         return None
 
+    def linear_predictor(self, parents: Tensor) -> Tensor | None:
+        """Returns what a generalised linear law is a line in: log-odds, or the log of a mean.
+
+        None where the mechanism is no such law, or more than a line.
+        """
+        return None
+
     def linear_mean(self) -> LinearMean | None:
         """Returns the mean where it is linear in coefficients and the noise normal, else None."""
         return None

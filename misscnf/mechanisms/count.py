@@ -242,6 +242,10 @@ class Count(InverseCount, name="count", serves=("count",)):
         over, room = (log_mean - flat).clamp(min=0.0), end - flat
         return log_mean.clamp(max=flat) + room * torch.tanh(over / room)
 
+    def linear_predictor(self, parents: Tensor) -> Tensor | None:
+        """Returns the log of the mean."""
+        return self.location(parents)[..., 0] if self.location.is_line else None
+
     def log_dispersion(self, parents: Tensor) -> Tensor | None:
         """Returns the constant, never quite zero."""
         if self.dispersion is None:

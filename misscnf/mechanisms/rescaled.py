@@ -72,6 +72,9 @@ class Rescaled(Mechanism):
     def support(self, parents: Tensor, tail: float) -> Tensor:
         return self.base.support(self._encode(parents), tail)
 
+    def linear_predictor(self, parents: Tensor) -> Tensor | None:
+        return self.base.linear_predictor(self._encode(parents))
+
     def linear_form(self) -> LinearForm | None:
         """Returns the line in original units, where the base is one and no unit has a link."""
         form = self.base.linear_form()

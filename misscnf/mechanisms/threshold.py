@@ -132,6 +132,10 @@ class Ordinal(Threshold, name="ordinal", serves=("binary", "ordinal")):
         above = first + self.gaps(parents).cumsum(-1)
         return torch.cat([first.expand(*above.shape[:-1], 1), above], dim=-1)
 
+    def linear_predictor(self, parents: Tensor) -> Tensor | None:
+        """Returns m, the log-odds of a level above the first."""
+        return self.location(parents)[..., 0] if self.location.is_line else None
+
     def stepped(self, steps: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Returns the parameters after a small step, taken at the middle cut point.
 

@@ -1,8 +1,9 @@
 r"""What a fitted model is made of, in the user's units: kinds, forms, and the lines' coefficients.
 
 The line of a number is x = a + Σ_j b_j x_j + Σ_k c_k 1[x_k = level] + σ u: b_j is what one unit of
-a cause moves it by, c_k what a level does against the first one. Mechanisms of another form, or of
-columns on a log or logit scale, have no such number. Standard errors are the spread over the
+a cause moves it by, c_k what a level does against the first one. Those of a count are of the log
+of its mean, those of a yes-or-no or ordinal column of its log-odds. Mechanisms of another form, or
+of columns on a log or logit scale, have no such number. Standard errors are the spread over the
 replicates of the fit, where an interval has made them.
 """
 
@@ -37,7 +38,8 @@ def coefficients(
 def _lines(model: StructuralModel, columns: Sequence[Column]) -> list[tuple[str, str, float]]:
     lines = []
     for node, column in enumerate(columns):
-        form, parents = model.mechanism(node).linear_form(), model.graph.parents[node]
+        law, parents = model.mechanism(node), model.graph.parents[node]
+        form = law.linear_form()
         for place, parent in enumerate(parents):
             cause = columns[parent]
             levels = cause.levels[1:] if isinstance(cause, Levels) else (None,)
@@ -50,5 +52,11 @@ def _lines(model: StructuralModel, columns: Sequence[Column]) -> list[tuple[str,
                     steps = torch.zeros(2, len(parents), dtype=torch.float64)
                     steps[1, place] = code  # of a count: the first unit
                     value = float(form.offset(steps).diff())
+                elif form is None:
+                    steps = torch.zeros(2, len(parents), dtype=torch.float64)
+                    steps[1, place] = code
+                    with torch.no_grad():
+                        line = law.linear_predictor(steps)
+                    value = value if line is None or not line.ndim else float(line.diff())
                 lines.append((column.name, name, value))
     return lines

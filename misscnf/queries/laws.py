@@ -7,7 +7,9 @@ is that of the user's units over |dz/dx|, as any density of the model's values i
 
 from __future__ import annotations
 
+import ast
 import inspect
+import linecache
 import math
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
@@ -57,13 +59,33 @@ class Draw:
 
 
 def call_of(function: Callable[..., Any]) -> str:
-    """Returns how a function is called, such as "f(dose, age)"."""
+    """Returns how a function is called, such as "f(dose, age)"; what a lambda returns."""
     name = getattr(function, "__name__", "f")
+    body = _body(function) if name == "<lambda>" else None
+    if body is not None:
+        return body
     try:
         arguments = ", ".join(inspect.signature(function).parameters)
     except (TypeError, ValueError):
         arguments = "…"
     return f"{'f' if name == '<lambda>' else name}({arguments})"
+
+
+def _body(function: Callable[..., Any]) -> str | None:
+    """Returns what a lambda returns, as it was written; None where its text is not at hand."""
+    code = function.__code__
+    try:
+        tree = ast.parse("".join(linecache.getlines(code.co_filename)))
+    except (SyntaxError, ValueError):
+        return None
+    spans = set(code.co_positions())  # the whole body is the span of its outermost operation
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Lambda):
+            body = node.body
+            own = (body.lineno, body.end_lineno, body.col_offset, body.end_col_offset)
+            if own in spans:
+                return ast.unparse(body)
+    return None
 
 
 class DrawnLaw:

@@ -15,7 +15,7 @@ so that a reader sees what the model changed, not to be believed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
@@ -39,6 +39,8 @@ class PlainEstimate:
     interval: Interval
     line: bool = True
     """Whether it is read off a least-squares line; the crude one of levels compares two means."""
+    confounded: bool = False
+    """Whether causes of the treatment, which may be common ones, are left in it."""
 
     def __str__(self) -> str:
         lower, upper = self.interval
@@ -77,13 +79,18 @@ def plain_estimates(
         codes = [float(value or 0.0) for value in values]
     level = effect.level or 0.95
     drawn = {*graph.parents[t], *graph.parents[y]} - graph.descendants([t]) - graph.latent_nodes
+    others = sorted(drawn - {y})
     if isinstance(column, Levels):
         crude = _two_means(treatment, outcome, codes, level)
     else:
         crude = _least_squares("crude", table, t, [], outcome, codes, level)
-    others = sorted(drawn - {y})
+    if not others:  # the complete cases would say the same
+        return [] if crude is None else [crude]
     complete = _least_squares("complete cases", table, t, others, outcome, codes, level)
-    return [found for found in (crude, complete) if found is not None]
+    if crude is not None and graph.parents[t]:
+        crude = replace(crude, confounded=True)
+    found = (crude, complete)
+    return [one for one in found if one is not None]
 
 
 def _numbers(table: IncompleteTable, node: int, event: object) -> np.ndarray:

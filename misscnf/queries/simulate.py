@@ -297,9 +297,10 @@ class QueryMixin(SensitivityMixin):
         """Returns what the model is made of: a line for each column and cause.
 
         The columns are column, kind, form, cause, coefficient and standard_error. Coefficients
-        are those of lines between numbers, in the user's units, where no log or logit scale is in
-        the way; standard errors are there once an interval has replicated the fit. Those of a loss
-        are log-odds, a standard deviation of what drives it (`loss_`).
+        are those of lines, in the user's units, where no log or logit scale is in the way: of a
+        count on the log of its mean, of a yes-or-no or ordinal column on its log-odds. Those of a
+        loss are log-odds, a standard deviation of what drives it (`loss_`). Standard errors are
+        there once an interval has replicated the fit.
         """
         self._graph()
         kept = [found for found, _ in self._cache.replicates.values() if found.doubt is None]

@@ -81,10 +81,11 @@ def methods(model: FittedFlow, report: Report, effect: Effect | None) -> str:
 
 
 def _forms(model: FittedFlow) -> str:
-    rich = [f"{name} ({form})" for name, form in model.forms_.items() if form.name != "line"]
+    rich = model._richer_than_lines()
     told = "All mechanisms are (generalised) linear."
     if rich:
-        rest = "" if len(rich) == len(model.forms_) else ", the others (generalised) linear"
+        some = any(form.name == "line" for form in model.forms_.values())
+        rest = ", the others (generalised) linear" if some else ""
         told = f"Mechanisms: {listed(rich, 12)}{rest}."
     if model.interactions_:
         told += " Interactions are products of parents beside the line, shrunk by their evidence."

@@ -117,7 +117,7 @@ def test_plain_estimates_are_those_of_a_regression(model, table):
 
 def test_the_crude_estimate_of_a_number_is_the_slope_of_all_rows(model, table):
     """Few rows, or none, have just the two values that are compared."""
-    crude, _ = model.plain_estimates(model.effect("y", do={"age": 61.5}, versus={"age": 60.0}))
+    crude = model.plain_estimates(model.effect("y", do={"age": 61.5}, versus={"age": 60.0}))[0]
     shown = table[["age", "y"]].dropna()
     fit = sm.OLS(shown.y, sm.add_constant(shown.age)).fit(cov_type="HC1")
     assert crude.rows == len(shown)

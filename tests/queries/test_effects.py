@@ -124,8 +124,10 @@ def test_an_effect_says_its_scale_and_its_arms():
     assert "risk of cured = yes: " in text
     assert ", difference " in text
     assert "odds ratio" in text
-    shifted = str(contrast(CURED, {"dose": lambda dose: dose}, VERSUS, arms()))
-    assert "dose = f(dose)" in shifted
+    shifted = str(contrast(CURED, {"dose": lambda dose: dose + 1}, VERSUS, arms()))
+    assert "dose = dose + 1" in shifted
+    unknown = str(contrast(CURED, {"dose": eval("lambda dose: dose + 1")}, VERSUS, arms()))
+    assert "dose = f(dose)" in unknown
 
 
 def test_events_that_are_no_levels_are_refused():

@@ -104,7 +104,7 @@ def test_effects_of_rules_have_closed_forms_in_a_linear_model(model):
     plain = model.sample(20_000, seed=0)
     shift = model.effect("y", {"dose": lambda dose: dose + 1})
     assert shift.estimate == pytest.approx(slope(model, "dose"), abs=1e-9)
-    assert str(shift).startswith("effect on y of do(dose = f(dose)) versus no intervention")
+    assert str(shift).startswith("effect on y of do(dose = dose + 1) versus no intervention")
     cap = model.effect("y", {"dose": "min(dose, 3)"}, draws=20_000)
     lost = (plain.dose - plain.dose.clip(upper=3)).mean()
     assert cap.estimate == pytest.approx(-slope(model, "dose") * lost, rel=0.05)

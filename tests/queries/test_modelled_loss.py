@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
 import torch
 from scipy import stats
 
@@ -114,6 +115,17 @@ def test_slopes_of_the_loss(fitted):
     assert "the odds that y is lost" in line.sentence
     (own,) = model.summary().query("column == 'missing(y)'").itertuples()
     assert (own.cause, own.coefficient) == ("y", line.log_odds)
+
+
+def test_a_step_of_a_count_that_drives_a_loss_is_its_deviation():
+    rng = np.random.default_rng(3)
+    count = 1 + rng.poisson(3.0, 600)
+    df = pd.DataFrame({"n": count, "y": count + rng.normal(size=600)})
+    df.loc[rng.random(600) < 1 / (1 + np.exp(3.0 - 0.5 * count)), "y"] = np.nan
+    model = MissCNF("n -> y; n -> missing(y)", "linear", progress=False).fit(df)
+    design = sm.add_constant(df["n"] / df["n"].std())
+    law = sm.Logit(df["y"].isna(), design).fit(disp=False)
+    assert model.loss_["log_odds"].item() == pytest.approx(law.params["n"], rel=0.01)
 
 
 def test_a_column_that_is_left_out_is_not_said_to_be_lost(fitted):

@@ -56,7 +56,19 @@ def test_the_interval_of_a_counterfactual_is_that_of_the_slope(model):
     assert lines.loc[("y", "sex = m"), "standard_error"] == pytest.approx(
         line.bse["male"], rel=0.3
     )
-    assert lines["coefficient"].isna()[("died", "y")]
+    odds = sm.Logit(df["died"], sm.add_constant(df["y"])).fit(disp=False)
+    assert lines.loc[("died", "y"), "coefficient"] == pytest.approx(odds.params["y"], rel=1e-3)
+
+
+def test_the_coefficients_of_a_count_are_of_the_log_of_its_mean():
+    """Its law may be wider than Poisson's, so that both agree within a fifth of their error."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(3.0, 2.0, 500)
+    df = pd.DataFrame({"x": x, "n": rng.poisson(np.exp(0.5 + 0.2 * x))})
+    lines = MissCNF("x -> n", "linear", progress=False).fit(df).summary()
+    law = sm.Poisson(df["n"], sm.add_constant(df["x"])).fit(disp=False)
+    found = lines.set_index(["column", "cause"]).loc[("n", "x"), "coefficient"]
+    assert abs(found - law.params["x"]) < 0.2 * law.bse["x"]
 
 
 def test_what_a_row_hides_widens_its_interval(model):
