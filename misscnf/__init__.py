@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from misscnf.graph import CausalGraph, GraphLike
     from misscnf.identification import Report, check
     from misscnf.queries.effects import Effect
+    from misscnf.queries.incidence import Risks
     from misscnf.queries.laws import Draw
     from misscnf.queries.pooling import Pooled, pool
     from misscnf.queries.support import FittedReport
@@ -46,6 +47,7 @@ __all__ = [
     "Settings",
     "PRESETS",
     "Effect",
+    "Risks",
     "Pooled",
     "Sensitivity",
     "Report",
@@ -70,6 +72,7 @@ _HOMES = {
     "PRESETS": "misscnf.fitting.settings:PRESETS",
     "Draw": "misscnf.queries.laws:Draw",
     "Effect": "misscnf.queries.effects:Effect",
+    "Risks": "misscnf.queries.incidence:Risks",
     "Pooled": "misscnf.queries.pooling:Pooled",
     "Sensitivity": "misscnf.queries.tipping:Sensitivity",
     "Report": "misscnf.identification:Report",

@@ -13,7 +13,8 @@ All visits of a column share one codec, learned from all of its cells: a mechani
 several visits would else mean another thing at each of them.
 
 After an event a person has no cells, and a cell that is there is refused. Who is seen later has
-not had it before: such holes of an event are filled with its absence.
+not had it before: such holes of an event are filled with its absence. Of several events at one
+visit, the one that the graph names first comes first, and who has had it is not at risk of others.
 """
 
 from __future__ import annotations
@@ -177,17 +178,27 @@ class Panel:
         seen = np.stack([self._shown(wide, visit) for visit in self.visits], axis=1)
         later = np.cumsum(seen[:, ::-1], axis=1)[:, ::-1] - seen > 0  # at some later visit
         filled = {}
-        for name, (before, happened) in self.events.items():
-            for k, visit in enumerate(self.visits):
-                node = at_visit(name, visit)
+        for k, visit in enumerate(self.visits):
+            gone, by = np.zeros(len(wide), dtype=bool), ""  # by another event of this visit
+            for name in [name for name in self.template.varying if name in self.events]:
+                node, (before, happened) = at_visit(name, visit), self.events[name]
                 if node not in wide.columns:
                     continue
                 cells = wide[node]
-                over = (cells == happened).to_numpy(dtype=bool, na_value=False) & later[:, k]
-                if over.any():
-                    self._refuse_after(name, happened, frame, wide.index[int(over.argmax())], k)
+                over = (cells == happened).to_numpy(dtype=bool, na_value=False)
+                if (over & later[:, k]).any():
+                    person = wide.index[int((over & later[:, k]).argmax())]
+                    self._refuse_after(name, happened, frame, person, k)
+                if (over & gone).any():
+                    person = wide.index[int((over & gone).argmax())]
+                    raise InputError(
+                        f"{self.id} {person} has the events {by} and {name} at {self.time} "
+                        f"{visit:g}, and nothing exists after the first; leave one of them out."
+                    )
                 gap = cells.isna().to_numpy() & later[:, k]
-                filled[node] = cells.where(~gap, before) if gap.any() else cells
+                cells = cells.where(~gap, before) if gap.any() else cells
+                filled[node] = cells.where(~gone) if gone.any() else cells
+                gone, by = gone | over, name
         return wide.assign(**filled)
 
     def _shown(self, wide: pd.DataFrame, visit: float) -> np.ndarray:

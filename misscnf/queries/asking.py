@@ -55,6 +55,7 @@ from misscnf.queries.groups import Part, Where, split
 from misscnf.queries.interventions import Do, beyond_seen
 from misscnf.queries.losses import loss_slopes, weak_losses
 from misscnf.queries.plain import PlainEstimate, plain_estimates
+from misscnf.queries.regimes import at_all_visits, at_last_visit
 from misscnf.queries.statistics import read_statistic
 from misscnf.queries.support import rough_sentence
 from misscnf.queries.units import RowPopulation, Units
@@ -200,7 +201,8 @@ class EffectMixin:
             draws: Units that are averaged.
             seed: Where the randomness of the units starts.
         """
-        do = do or {}
+        said, against = do or {}, versus
+        outcome, do, versus = self._unrolled(outcome, said, versus)
         taken = do if treated else None
         ask = self._question(outcome, [do, versus or {}], where, taken, event, seed, statistic)
         check_count("draws", draws, least=2)
@@ -209,14 +211,14 @@ class EffectMixin:
         asks = [ask, *(ask.within(part) for part in parts)]
         asked = self._each(asks, interval, population, data, replicates, draws, seed)
         effects, *replicated = (
-            [one.effect(model, units, do, versus) for one in asks] for model, units in asked
+            [one.effect(model, units, said, against) for one in asks] for model, units in asked
         )
         denied = self._denied(outcome, {**(versus or {}), **do}, effects[0].population)
         hidden = self._notes_on_hidden(ask, {**(versus or {}), **do}, by)
         source, _ = self._replicates(interval, data, replicates)
         known = [] if source is None else [one.cells for one in source.without]
         notes += self._heavy(ask) + self._unlikely(ask, known) + denied + hidden
-        notes += self._weak_losses(ask)
+        notes += self._weak_losses(ask) + self._after_events(outcome)
         because = self._population(ask, population, data)[1]
         effects = [replace(effect, population_because=because) for effect in effects]
         effects = [
@@ -286,9 +288,11 @@ class EffectMixin:
             estimate is stands in `attrs["measure"]`, who was averaged over in
             `attrs["population"]`.
         """
-        doses = [{**(do or {}), along: value} for value in values]
-        if not doses:
+        said, against = [{**(do or {}), along: value} for value in values], versus
+        if not said:
             raise InputError(f"a curve along {along!r} needs values; got none.")
+        doses = [self._unrolled(outcome, dose, versus)[1] for dose in said]
+        outcome, _, versus = self._unrolled(outcome, {}, versus)
         ask = self._question(outcome, [versus or {}, *doses], where, None, event, seed, statistic)
         check_count("draws", draws, least=2)
         numbers = all(isinstance(value, int | float | np.number) for value in values)
@@ -296,7 +300,7 @@ class EffectMixin:
         for note in self._notes_on_hidden(ask, {**(versus or {}), **doses[0]}):
             logger.warning("%s", note[0].upper() + note[1:])
         asked = self._each([ask], interval, population, data, replicates, draws, seed)
-        table, *answers = (ask.curve(model, units, doses, versus) for model, units in asked)
+        table, *answers = (ask.curve(model, units, said, against) for model, units in asked)
         table.attrs["population"] = self._population(ask, population, data)[0]
         lines = len(table) // len(doses)
         table.insert(0, along, [value for value in values for _ in range(lines)])
@@ -655,6 +659,28 @@ class EffectMixin:
         fewest = self.settings_.replicates.fewest_in_group
         asked = (event, seed, fewest, read_statistic(statistic))
         return kind(graph, self.schema_, outcome, arms, where, taken, *asked)
+
+    def _unrolled(self, outcome: str, do: Do, versus: Do | None) -> tuple[str, Do, Do | None]:
+        """Returns a question by node: over time, an outcome at its end and regimes by visit."""
+        panel = self.panel_
+        self._graph()  # refuses a model that is not fitted
+        if panel is None:
+            return outcome, do, versus
+        if outcome in panel.events:
+            raise InputError(
+                f"{outcome!r} is an event, whose risk grows with time; ask for risk({outcome!r}, "
+                f"do=…, versus=…)."
+            )
+        arms = at_all_visits(do, panel), None if versus is None else at_all_visits(versus, panel)
+        return at_last_visit(outcome, panel), *arms
+
+    def _after_events(self, outcome: str) -> tuple[str, ...]:
+        """Returns a note where an outcome is one of people who may not be there any more."""
+        panel = self.panel_
+        if panel is None or not panel.events or outcome in panel.template.baseline:
+            return ()
+        events = ", ".join(panel.events)
+        return (f"{outcome} is what it would be if nobody had had {events} before.",)
 
     def _refuse_panel(self, verb: str, instead: str = "") -> None:
         """Refuses a question that is not there yet for tables over time."""

@@ -29,6 +29,7 @@ from misscnf.queries.asking import EffectMixin, check_count, told_by_replicates
 from misscnf.queries.effects import Effect, with_intervals, written
 from misscnf.queries.groups import Where
 from misscnf.queries.held_losses import at_strengths, with_indicator
+from misscnf.queries.incidence import RiskMixin
 from misscnf.queries.interventions import Do
 from misscnf.queries.shifts import Shift, ShiftedQuestion
 from misscnf.queries.tipping import Sensitivity
@@ -41,7 +42,7 @@ ByArm = Numbers | Mapping[str, Numbers]
 """The same in both arms, or {"do": …, "versus": …}: one of them alone, or a grid of both."""
 
 
-class SensitivityMixin(EffectMixin):
+class SensitivityMixin(RiskMixin):
     """Sensitivity to how values were lost."""
 
     def sensitivity(

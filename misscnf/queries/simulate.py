@@ -43,6 +43,7 @@ from misscnf.queries.coefficients import coefficients
 from misscnf.queries.density import counted_nodes, row_densities
 from misscnf.queries.interventions import Do, read_policies, written
 from misscnf.queries.losses import loss_slopes
+from misscnf.queries.regimes import at_all_visits
 from misscnf.queries.sensitivity import SensitivityMixin
 from misscnf.queries.support import FittedReport, measure_support, region_shares
 
@@ -177,6 +178,8 @@ class QueryMixin(SensitivityMixin):
         if rows is None:
             raise InputError("sample needs a number of rows, or given= a table to complete.")
         check_count("rows", rows)
+        if self.panel_ is not None:
+            do = at_all_visits(do, self.panel_)
         policies = read_policies(do, self._graph(), self.schema_, rows, seed)
         self._warn_beyond(do)
         noise = self._noise(rows, seed, "sample")
