@@ -27,6 +27,7 @@ from misscnf.fitting.rivals import SolvedRival, Without
 from misscnf.fitting.select.forms import Form
 from misscnf.fitting.select.means import Rival
 from misscnf.fitting.settings import Settings
+from misscnf.fitting.told_losses import LossEvidence
 from misscnf.identification.independences import Contradiction
 from misscnf.identification.unlikely import Unlikely
 from misscnf.identification.words import listed
@@ -48,6 +49,7 @@ class FittedFlow(QueryMixin):
     comparison_: dict[str, Any] | None
     timings_: dict[str, float]
     loss_starts_: pd.DataFrame
+    loss_evidence_: LossEvidence
     history_: pd.DataFrame
     n_features_in_: int
     _names: tuple[str, ...] | None = None
@@ -167,6 +169,7 @@ class FittedFlow(QueryMixin):
             "unlikely": [asdict(one) for one in self.unlikely_],
             "timings": self.timings_,
             "loss starts": self.loss_starts_.to_dict("records"),
+            "loss evidence": asdict(self.loss_evidence_),
             "denied": [asdict(line) for line in self.denied_],
             "forms": {name: form.to_dict() for name, form in self.forms_.items()},
             "columns": self.n_features_in_ if self._names is None else list(self._names),
@@ -251,6 +254,7 @@ class FittedFlow(QueryMixin):
         self.rivals_ = {name: from_dict(Rival, entry) for name, entry in named.items()}
         self.unlikely_ = tuple(from_dict(Unlikely, one) for one in about.get("unlikely", ()))
         self.loss_starts_ = pd.DataFrame(about.get("loss starts", []))
+        self.loss_evidence_ = from_dict(LossEvidence, about.get("loss evidence", {}))
         self.history_ = pd.DataFrame(about["history"])
         self._note_columns(about["columns"])
         card(repr(self), facts(self), {"": self.kinds_})  # what it says of itself can be shown

@@ -143,6 +143,9 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         loss_starts_: Where a loss depends on the value it hides, a DataFrame of the starts of its
             slope: where the search from each ended, on how many `rows`, how many nats `below` the
             best, and which was `kept`. Empty otherwise.
+        loss_evidence_: What the rows said of such losses: who drives them as well (`added`), and
+            the `bayes_factor` of the slopes that were `weighed` against none, of which a share is
+            `kept` (docs/loss.md).
         n_features_in_: The number of columns of the fitted table, used or not.
         feature_names_in_: Their names, if they are all text; not there after an array.
 
@@ -261,6 +264,7 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
                 checkpoint=checkpoint,
                 watch=partial(_show_epoch, bar, shift),
             )
+        graph = fitted.structure.graph  # rows may have named further drivers of a loss
         self.graph_, self.schema_, self.settings_ = graph, table.schema, settings
         self.kinds_, self.unlikely_ = table.schema.describe(), unlikely
         self.model_ = fitted.model.eval().requires_grad_(requires_grad=False)
@@ -272,6 +276,7 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         self.rivals_ = {graph.nodes[blocks[b][0]]: rival for b, rival in fitted.rivals.items()}
         self.timings_ = dict(fitted.timings)
         self.loss_starts_ = pd.DataFrame([start.to_dict() for start in fitted.loss_starts])
+        self.loss_evidence_ = fitted.loss_evidence
         self.denied_ = denied_by_rows(*_measured(graph, table))
         self._table, self._cache = replace(table, outside=()), Cache(Asked(self.model_))
         self._digest = table.digest

@@ -41,6 +41,7 @@ from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
 from misscnf.fitting.solve.noise_spline import fit_noise_splines
 from misscnf.fitting.solve.stochastic_em import maximise_on_chains, only_linear_means
 from misscnf.fitting.timings import Timings
+from misscnf.fitting.told_losses import LossEvidence, weigh_losses
 from misscnf.fitting.train.checkpoint import Checkpoint, fingerprint
 from misscnf.fitting.train.ensemble import CompletionLikelihood
 from misscnf.fitting.train.loop import EpochRecord, Trainer, Watcher
@@ -80,6 +81,8 @@ class Fitted:
     """seconds by stage"""
     loss_starts: tuple[LossStart, ...] = ()
     """what came of several starts, where a loss depends on the value it hides"""
+    loss_evidence: LossEvidence = field(default_factory=LossEvidence)
+    """what rows said of such losses"""
 
     @property
     def forms(self) -> tuple[Form, ...]:
@@ -271,6 +274,14 @@ class _Task:
             fitted, history=[EpochRecord(epoch=rounds, train=self.log_prob(fitted.model))]
         )
 
+    def with_weighed_losses(self, fitted: Fitted) -> Fitted:
+        """Asks the rows who else drives losses, and whether slopes that they hardly know exist."""
+        with self.timings.stage("weighing losses"):
+            about = (self.everything, self.settings, self.seed)
+            found = weigh_losses(self.structure, fitted.model, *about)
+        structure, model, evidence = found
+        return replace(fitted, structure=structure, model=model, loss_evidence=evidence)
+
     def with_roughness(self, fitted: Fitted) -> Fitted:
         """Tests whether what the fit leaves still waves."""
         with self.timings.stage("testing the fit"):
@@ -395,7 +406,7 @@ def fit_model(
     fitted = _nonlinear_means(task)
     if settings.selection.noise and task.many_held_out:
         fitted = _with_richer_noise(task, fitted)
-    return task.with_roughness(fitted)
+    return task.with_weighed_losses(task.with_roughness(fitted))
 
 
 def _all_networks(task: _Task) -> Fitted:

@@ -90,6 +90,21 @@ class Solving:
     loss_completions: int = 8
     """Completions of a row far from the maximum, in place of `completions`, where a loss depends
     on the value it hides: every hole is integrated over then, and early rounds need few."""
+    loss_fine_completions: int = 32
+    """The same in place of `fine_completions`: the noise is a thirtieth of the error of the
+    estimate then, in variance, and the round takes a third of the time."""
+    evidence_rows: int = 6000
+    """Rows that are asked who else drives a loss: a driver that they do not find is worth less
+    than a thousandth of a nat a row."""
+    evidence_price: float = 2.0
+    """Times Schwarz's price of a slope that a further driver must gain: a loss that was told right
+    loses what identifies it where a driver joins by chance, at this price in 1 of 30,000."""
+    evidence_z: float = 4.0
+    """Standard errors of the slope of a loss on its own value, above which nobody doubts it: the
+    Bayes factor against none is a hundred there, as a rule."""
+    evidence_noise: float = 0.02
+    """Of what complete rows would say of such a slope: so much is no more than the noise of
+    completions, and does not count."""
     chains: ChainRules = field(default_factory=ChainRules)
     """Chains of completions, where rows hide much together."""
     judged_rows: int = 100

@@ -363,6 +363,22 @@ class Mechanism(nn.Module, ABC):
     def set_line(self, intercept: float, weights: Sequence[float], scale: float) -> None:
         """Sets the line of one that is linear-Gaussian; others have none to set."""
 
+    def slope_places(self, parent: int) -> list[int]:
+        """Returns where the slopes of the line in a parent stand among all parameters in a row."""
+        (part, *_), start = self._conditioners().values(), 0
+        for parameter in self.parameters():
+            if parameter is part.weight:
+                break
+            start += parameter.numel()
+        return [] if part.weight is None else [start + at for at in part.encoding.places[parent]]
+
+    def start_wider(self, line: Mechanism, parents: Sequence[int]) -> None:
+        """Takes over a line in some of its parents; slopes on the others are zero."""
+        simpler = line._conditioners()
+        for name, part in self._conditioners().items():
+            if name in simpler:
+                part.start_wider(simpler[name], parents)
+
     def start_from(self, line: Mechanism) -> None:
         """Takes over the parameters of a simpler mechanism that this one extends."""
         simpler = line.state_dict()

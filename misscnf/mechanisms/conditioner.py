@@ -116,6 +116,17 @@ class Conditioner(nn.Module):
         return float(self.weight.detach()[0, self.encoding.places[parent][0]])
 
     @torch.no_grad()
+    def start_wider(self, line: Conditioner, parents: Sequence[int]) -> None:
+        """Takes over a line in some of the parents, named in its order; other slopes are zero."""
+        self.bias.copy_(line.bias)
+        if self.weight is not None:
+            self.weight.zero_()
+            for its, mine in enumerate(parents if line.weight is not None else ()):
+                assert line.weight is not None
+                places = list(self.encoding.places[mine])
+                self.weight[:, places] = line.weight[:, list(line.encoding.places[its])]
+
+    @torch.no_grad()
     def reflect(self, parent: int) -> None:
         """Reads a parent with the other sign from now on, where there is nothing but a line."""
         assert self.weight is not None

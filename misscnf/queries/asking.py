@@ -35,6 +35,7 @@ from misscnf.fitting.replicates import Replicates, bootstrap_weights, replicate_
 from misscnf.fitting.rivals import Without, solve_without
 from misscnf.fitting.select.means import Rival
 from misscnf.fitting.settings import Settings
+from misscnf.fitting.told_losses import LossEvidence
 from misscnf.graph import CausalGraph
 from misscnf.identification.hidden import hidden_note
 from misscnf.identification.independences import Contradiction, leaned_on
@@ -145,6 +146,7 @@ class EffectMixin:
     _table: IncompleteTable | None
     """The table of the fit, for intervals; a saved model leaves it behind."""
     rough_: dict[str, dict[str, Any]]
+    loss_evidence_: LossEvidence
     """What the fit does not follow, by node."""
     _digest: str | None
     """By which it is recognised; None in models that did not note it."""
@@ -546,7 +548,8 @@ class EffectMixin:
         kept = [found for found, _ in self._cache.replicates.values() if found.doubt is None]
         others = [model for found in kept[:1] for model in found]
         rules = self.settings_.replicates
-        slopes = loss_slopes(self.model_, others, self.schema_.columns, rules)
+        about = (self.schema_.columns, rules, self.loss_evidence_)
+        slopes = loss_slopes(self.model_, others, *about)
         return tuple(
             f"the rows hardly tell how {line.column} drives its own loss (odds times "
             f"{line.lower:.2g} to {line.upper:.2g} a standard deviation): the answer leans on the "

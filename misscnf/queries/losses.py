@@ -27,6 +27,7 @@ from scipy.special import stdtrit
 
 from misscnf.data.codecs import Column, Levels
 from misscnf.fitting.settings import Replication
+from misscnf.fitting.told_losses import LossEvidence
 from misscnf.model import StructuralModel
 
 __all__ = ["loss_slopes", "slope_of_loss", "weak_losses"]
@@ -37,17 +38,19 @@ def loss_slopes(
     replicates: Sequence[StructuralModel],
     columns: Sequence[Column],
     settings: Replication,
+    evidence: LossEvidence,
 ) -> pd.DataFrame:
     """Returns a line for each loss and driver.
 
     The columns are column, driver, log_odds, standard_error, odds_ratio, lower, upper (95 %),
-    known and sentence.
+    known, told (whether the graph named the driver) and sentence.
 
     Arguments:
         model: The fit, over standardised columns.
         replicates: Its replicates.
         columns: The columns of the graph.
         settings: What is believed of a slope before rows are seen.
+        evidence: What rows said of the losses that the graph claims.
     """
     steps = list(_steps(model, columns))
     found = np.array([_slope(model, *step[2:]) for step in steps])
@@ -67,7 +70,10 @@ def loss_slopes(
             "known": 1.0 / (1.0 + (errors / settings.slope_spread) ** 2),
         }
     )
-    told = [_sentence(line, settings) for line in table.itertuples()]
+    drivers = [step[1].split(" = ")[0] for step in steps]
+    pairs = zip(table["column"], drivers, strict=True)
+    table["told"] = [pair not in evidence.added for pair in pairs]
+    told = [_sentence(line, settings, evidence) for line in table.itertuples()]
     return table.assign(sentence=told)
 
 
@@ -114,12 +120,23 @@ def _slope(model: StructuralModel, indicator: int, place: int, start: float, end
     return float(odds[1] - odds[0])
 
 
-def _sentence(line: Any, settings: Replication) -> str:  # noqa: ANN401 - a row of the table above
+def _sentence(line: Any, settings: Replication, evidence: LossEvidence) -> str:  # noqa: ANN401 - a row of the table above
+    own = line.driver == line.column
+    if own and line.column in evidence.weighed and not evidence.kept:
+        told = (
+            f"The rows do not speak for a say of {line.column} in its own loss: it has none here"
+        )
+        if np.isnan(line.standard_error):
+            return f"{told}."
+        times = f"{line.lower:.2g} to {line.upper:.2g} times"
+        return f"{told}, and the odds might be {times} as high a standard deviation up."
     what = line.driver if "=" in line.driver else f"{line.driver} one standard deviation higher"
     times = f"{line.odds_ratio:.2g} times"
     if not np.isnan(line.standard_error):
         times += f" ({line.lower:.2g} to {line.upper:.2g})"
     told = f"With {what}, the odds that {line.column} is lost are {times} as high."
+    if not line.told:
+        told += " The graph did not say so: the rows asked for it."
     if line.known < settings.least_known:
         told += (
             f" The rows hardly tell: {100 * (1 - line.known):.0f} % of what is known of it was "

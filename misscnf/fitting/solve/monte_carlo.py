@@ -196,16 +196,18 @@ def maximise_monte_carlo(
     most_completions = solving.most_completions(rows)
     if not bool(Plan.of(model.graph, rows).hidden.any()):
         most_completions = 1
-    last = min(solving.shared_rounds, math.ceil(solving.fine_completions / most_completions))
+    first, finest = solving.completions, solving.fine_completions
+    if model.graph.own_losses:  # every hole is integrated over
+        first, finest = solving.loss_completions, solving.loss_fine_completions
+    last = min(solving.shared_rounds, math.ceil(finest / most_completions))
     fine = _for_rows(efforts.fine_completions, len(rows), solving)
     most = solving.most_rounds + last
-    first = solving.loss_completions if model.graph.own_losses else solving.completions
     before, near_maximum, shared = math.inf, near, 0
     for number in range(most):
         generator = derive_generator(seed, "settle", number)
         effort, count = efforts.training, first
         if near_maximum:
-            effort, count = fine, math.ceil(solving.fine_completions / last)
+            effort, count = fine, math.ceil(finest / last)
         count = min(count, most_completions)
         batches = _complete(model, rows, count, generator, effort, modes, chains)
         laws = _laws(model, batches)

@@ -197,13 +197,12 @@ class ObservedLikelihood(Objective):
 def _well_covered(model: StructuralModel, plan: Plan, fewest: int) -> frozenset[int]:
     """Returns the nodes whose block has a complete family in enough rows, over all its nodes.
 
-    Families of which complete rows are a selection, as the graph says, wait for the likelihood.
+    Complete rows may be a selection, as the graph says: the likelihood corrects what they taught.
     """
     rows = torch.bincount(plan.pattern, minlength=len(plan.free))
     complete = (rows[:, None] * plan.free).sum(0).tolist()
     enough = [sum(complete[i] for i in nodes) >= fewest for nodes in model.blocks]
-    covered = frozenset(i for i, block in enumerate(model.block_of) if enough[block])
-    return covered - model.graph.selected
+    return frozenset(i for i, block in enumerate(model.block_of) if enough[block])
 
 
 def _hides_together(plan: Plan) -> bool:
