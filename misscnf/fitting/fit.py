@@ -154,6 +154,11 @@ class _Task:
         """Whether networks can be trained at all."""
         return self.held_out >= self.settings.selection.fewest_held_out
 
+    @property
+    def tests_noise(self) -> bool:
+        """Whether rows are asked for richer noise."""
+        return self.settings.selection.noise and self.many_held_out
+
     def solve(
         self, rows: RowSource, start: StructuralModel | None = None, *, rough: bool = False
     ) -> LinearFit:
@@ -236,8 +241,9 @@ class _Task:
             [len(self.train), self.held_out]
         )
         weights = torch.ones(1, len(self.everything))
+        at_rest = self.chains is not None and stage != "network"
         for number in range(settings.training.rounds):
-            self.maximise(model.double(), rough=True)
+            self.maximise(model.double(), rough=True, near=at_rest and not number)
             with self.timings.stage("training"):
                 generator = derive_generator(self.seed, "train", number)
                 about = (self.settings.solving.completions_of(self.everything), generator)
@@ -312,7 +318,7 @@ class _Task:
         with self.timings.stage("maximising"):
             if self.chains is not None and only_linear_means(model):
                 kept = (self.chains, self._maximising, self.modes)
-                return maximise_on_chains(model, *about, *kept, rough=rough)
+                return maximise_on_chains(model, *about, *kept, rough=rough, near=near)
             given = (*about, self._maximising, self.modes, self.chains)
             return maximise_monte_carlo(model, *given, rough=rough, near=near)
 
@@ -404,7 +410,7 @@ def fit_model(
         return _all_networks(task)
     logger.info("%s", expected_duration(structure.graph, task.everything))
     fitted = _nonlinear_means(task)
-    if settings.selection.noise and task.many_held_out:
+    if task.tests_noise:
         fitted = _with_richer_noise(task, fitted)
     return task.with_weighed_losses(task.with_roughness(fitted))
 
@@ -443,7 +449,7 @@ def _nonlinear_means(task: _Task) -> Fitted:
         start = task.solve(task.train, start=start).model
     curves = {b: law for b, law in solved.items() if forms[b].curve}
     model, history = task.train_forms(forms, with_mechanisms(start, curves), "network")
-    task.maximise(model)
+    task.maximise(model, rough=task.tests_noise and task.chains is not None)  # settled later
     return replace(plain, model=model, history=history)
 
 
@@ -452,6 +458,8 @@ def _with_richer_noise(task: _Task, fitted: Fitted) -> Fitted:
     with task.timings.stage("testing noise"):
         richer = choose_noise(fitted.model, task.given)
     if not richer:
+        if any(form.mean for form in fitted.block_forms) and task.chains is not None:
+            task.maximise(fitted.model, near=True)
         return fitted
     forms = tuple(
         replace(form, scale=richer[b].scale, noise=richer[b].noise) if b in richer else form
@@ -461,7 +469,7 @@ def _with_richer_noise(task: _Task, fitted: Fitted) -> Fitted:
     if any(form.scale and not (form.mean or form.noise) for form in forms):
         # in training a scale takes what a mean that is off leaves, and hides it
         model, forms = task.reselect(model, forms)
-        task.maximise(model)
+        task.maximise(model, rough=task.chains is not None)
         model, later = task.train_on(model, forms, "scale")
         history = _after(history, later)
     task.maximise(model)

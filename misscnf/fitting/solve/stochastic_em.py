@@ -123,6 +123,7 @@ def maximise_on_chains(
     modes: Tensor | None = None,
     *,
     rough: bool = False,
+    near: bool = False,
 ) -> int:
     """Moves lines and curves to the maximum of the likelihood, in place; networks stay.
 
@@ -140,7 +141,7 @@ def maximise_on_chains(
         if (mean := model.block(block).linear_mean()) is not None
     ]
     burn_in = 0 if chains.sweeps else solving.burn_in
-    settling = burn_in + solving.settling_rounds
+    settling = burn_in + (0 if near else solving.settling_rounds)
     most = settling + (0 if rough else solving.averaged_rounds)
     for number in range(most):
         about = (derive_generator(seed, "settle", number), settings.integration.training)
