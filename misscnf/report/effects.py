@@ -33,7 +33,7 @@ from misscnf.queries.by import GroupEffects
 from misscnf.queries.effects import Effect
 from misscnf.queries.groups import Part, may_differ, nearby, split
 from misscnf.report.settings import EffectRules
-from misscnf.report.words import label
+from misscnf.report.words import label, of_group
 
 __all__ = ["Question", "open_question", "contrasts", "dose_grid", "Line", "forest_lines"]
 __all__ += ["group_effects"]
@@ -79,7 +79,13 @@ class Question:
     def curve(self, values: list[Label], versus: Label) -> pd.DataFrame:
         """Returns the outcome along values of the treatment."""
         given = self._given(versus, self.rules.draws_of_curve)
-        return self.model.curve(self.outcome, self.treatment, values, **given)
+        about = (self.outcome, self.treatment, values)
+        found = self.model.curve(*about, **given | {"interval": None})
+        if self.level is not None:
+            few = self.model.curve(*about, **given | {"draws": self.rules.draws_of_band})
+            for end in {"mean_lower", "mean_upper"} & {*few}:
+                found[end] = found["mean"] + few[end] - few["mean"]
+        return found
 
     def _given(self, versus: Label, draws: int) -> dict[str, Any]:
         return {
@@ -179,7 +185,7 @@ def forest_lines(question: Question, groups: Sequence[GroupEffects]) -> list[Lin
         for name, answer in found.effects.items():
             # What is equal by construction differs by the luck of the draws at most.
             equal = replace(everybody, group=answer.group, equal_groups=True)
-            lines.append(Line(found.by, name, equal if answer.equal_groups else answer))
+            lines.append(Line(found.by, of_group(name), equal if answer.equal_groups else answer))
     return lines
 
 

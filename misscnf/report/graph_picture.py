@@ -7,6 +7,7 @@ each effect.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -35,11 +36,13 @@ def draw_graph(
 ) -> Image:
     """Draws a graph, each node with the share of rows that show it with its parents.
 
+    A share that is not a number is that of a hidden cause.
     Families that are not covered have an orange frame, treatment and outcome a heavy one.
     """
     graph = graph.without_auxiliary()
     causes = {name: ", ".join(graph.parents_of(name)) or "nothing here" for name in graph.nodes}
-    told = (f"{k}, {_percent(shares[k])} of rows, caused by {v}" for k, v in causes.items())
+    seen = {k: "hidden" if math.isnan(s) else f"{_percent(s)} of rows" for k, s in shares.items()}
+    told = (f"{k}, {seen[k]}, caused by {v}" for k, v in causes.items())
     look = {
         name: _look(shares[name], flagged=name in uncovered, asked=name in asked)
         for name in graph.nodes
@@ -62,11 +65,13 @@ def draw_graph(
 
 
 def _shade(colours: tuple[str, str, str], share: float) -> str:
+    if math.isnan(share):
+        return STYLE.rule
     return to_hex(LinearSegmentedColormap.from_list("coverage", list(colours))(share))
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    return "hidden" if math.isnan(share) else f"{100 * share:.0f} %"
 
 
 def _look(share: float, *, flagged: bool, asked: bool) -> _Look:

@@ -49,13 +49,15 @@ def methods(model: FittedFlow, report: Report, effect: Effect | None) -> str:
     graph, complete = model.graph_.without_auxiliary(), report.usage.iloc[0]
     extra = listed(model.graph_.auxiliary)
     beside = f"Auxiliary columns, of which no cause is claimed: {extra}. " if extra else ""
-    arrows = plural(len(graph.edges), "arrow")
+    arrows, hidden = plural(len(graph.edges), "arrow"), len(graph.latent)
+    variables = plural(len(graph) - hidden, "variable")
+    variables += f" and {plural(hidden, 'hidden cause')}" if hidden else ""
     lost = "at random given what each row shows, except as the graph says"
     assumed = lost if graph.indicators else "at random (MAR)"
     parts = [
         f"A causal normalizing flow was fitted to all {whole(report.rows)} rows by maximum "
         f"likelihood of the observed values (MissCNF; misscnf {__version__}, seed {model.seed}). "
-        f"The causal graph ({plural(len(graph), 'variable')}, {arrows}) was taken as given. "
+        f"The causal graph ({variables}, {arrows}) was taken as given. "
         f"{beside}"
         f"{percent(report.share_missing)} of the values were missing and "
         f"{whole(int(complete['rows']))} rows were complete; no row was dropped, no value was "

@@ -44,7 +44,7 @@ from misscnf.report.model_checks import check_fit
 from misscnf.report.sensitivity import Section, ask_sensitivity, how_to_ask
 from misscnf.report.settings import ReportSettings
 from misscnf.report.table_one import table_one
-from misscnf.report.words import Answer, chance, label, minus, plural, whole
+from misscnf.report.words import Answer, chance, label, minus, of_group, plural, whole
 
 __all__ = ["write_report"]
 
@@ -148,8 +148,14 @@ def _render(
         pair, effects = (question.treatment, question.outcome), _effects(question)
     do = None if effects is None else effects.first.do
     fitted = model.check(table, pair, do=do, seed=seed, settings=settings.identification)
-    seen = whole_families(graph, table.observed.numpy()).mean(axis=0).tolist()
-    title = f"A causal model of {plural(len(graph), 'column')}"
+    hidden = sorted(graph.latent_nodes)
+    observed = table.observed.numpy().copy()
+    observed[:, hidden] = True  # a family is seen whole where all of it is that can be
+    seen = whole_families(graph, observed).mean(axis=0)
+    seen[hidden] = np.nan
+    size = plural(len(graph) - len(hidden), "column")
+    size += f" and {plural(len(hidden), 'hidden cause')}" if hidden else ""
+    title = f"A causal model of {size}"
     return _template().render(
         title=title if pair is None else f"What does {pair[0]} do to {pair[1]}?",
         model=model,
@@ -160,7 +166,8 @@ def _render(
         fitted=fitted,
         report=fitted.report,
         complete=fitted.report.usage.iloc[0],
-        shares=dict(zip(graph.nodes, seen, strict=True)),
+        size=size,
+        shares=dict(zip(graph.nodes, seen.tolist(), strict=True)),
         groups=() if question is None else question.groups,
         sensitivity=_sensitivity(question, effects, sensitivity),
         asked_of_loss=sensitivity,
@@ -197,6 +204,7 @@ def _template() -> Any:  # noqa: ANN401 - Jinja's template
         lstrip_blocks=True,
     )
     written = [percent, listed, loss_sentences, contradiction_sentence, whole, minus, chance]
+    written += [of_group]
     drawn = [pictures.draw_family, pictures.draw_noise]
     environment.filters |= {function.__name__: function for function in [*written, *drawn]}
     environment.filters["share"] = _share

@@ -22,10 +22,11 @@ class EffectRules:
     """Units of an effect: the Monte-Carlo error is far below any sampling error then."""
     draws_of_parts: int = 5_000
     """Of a group: each replicate of the fit is asked for all of them."""
-    draws_of_curve: int = 2000
-    """The same along a curve, at each of its values. They are the same units everywhere, so that
-    its form and its bands are seen well; its height may be off by a fortieth of the outcome's
-    deviation."""
+    draws_of_curve: int = 5_000
+    """The same along a curve, at each of its values."""
+    draws_of_band: int = 1000
+    """And for the width of its band: all replicates see the same units, so that their number
+    hardly moves the spread between them."""
     grid: int = 15
     """Values along a dose-response curve."""
     compared: tuple[float, float] = (0.25, 0.75)

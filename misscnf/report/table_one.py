@@ -30,7 +30,7 @@ def table_one(
     arms |= {} if treatment is None else _arms(table, treatment, limits)
     lines: list[tuple[str, list[str]]] = []
     for j, column in enumerate(table.schema.columns):
-        if column.name == treatment and len(arms) > 1:
+        if column.latent or (column.name == treatment and len(arms) > 1):
             continue
         parts = [table.raw[rows, j] for rows in arms.values()]
         seen = [part[~np.isnan(part)] for part in parts]

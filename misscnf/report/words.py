@@ -15,6 +15,7 @@ so that 3.3519 with an interval of width 1.9 is 3.4, and its ends have the same 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,7 +24,7 @@ from misscnf.identification.words import percent
 from misscnf.queries.effects import Effect, Interval
 
 __all__ = ["rounded", "significant", "signed", "whole", "label", "minus", "points"]
-__all__ += ["plural", "chance", "Answer"]
+__all__ += ["plural", "chance", "of_group", "Answer"]
 
 
 def rounded(value: float, spread: float) -> str:
@@ -54,6 +55,11 @@ def significant(value: float, digits: int = 3) -> str:
 def minus(text: str) -> str:
     """Returns a number with a proper minus sign."""
     return text.replace("-", "\N{MINUS SIGN}")
+
+
+def of_group(name: str) -> str:
+    """Returns the name of a group, numbers in it with a proper minus sign."""
+    return re.sub(r"(?<!\S)-(?=[\d.])", "\N{MINUS SIGN}", name)
 
 
 def _tidy_minus(text: str) -> str:

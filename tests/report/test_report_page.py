@@ -447,3 +447,15 @@ def test_a_wide_table_without_holes_is_drawn():
     names = [f"x{i}" for i in range(35)]
     report = check(pd.DataFrame(np.eye(40, 35), columns=names), "; ".join(names))
     assert draw_holes(report, Limits()).alt.endswith("40 rows and no hole.")
+
+
+def test_a_hidden_cause_is_no_column_and_no_hole(tmp_path):
+    rng = np.random.default_rng(0)
+    u, names = rng.normal(size=300), ["a", "b", "c"]
+    df = pd.DataFrame({name: u + rng.normal(size=300) for name in names})
+    model = MissCNF("u -> a; u -> b; u -> c", "linear", latent=["u"], progress=False).fit(df)
+    write_report(model, df, tmp_path / "page.html", interval=None)
+    page = (tmp_path / "page.html").read_text().replace("\N{NO-BREAK SPACE}", " ")
+    assert "300 rows and 3 columns and 1 hidden cause with 0" in page
+    assert "u, hidden, caused by nothing here; a, 100 % of rows, caused by u" in page
+    assert "The causal graph (3 variables and 1 hidden cause, 3 arrows)" in page
