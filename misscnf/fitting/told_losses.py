@@ -46,11 +46,13 @@ import torch
 from misscnf.data.cells import listed
 from misscnf.data.rows import RowSource
 from misscnf.draws import derive_generator
+from misscnf.errors import FitError
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.refit import Refitter
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.solve.fisher import log_likelihoods, rows_by_chance
 from misscnf.fitting.solve.sandwich import Information, measure_information
+from misscnf.inference.elimination import Plan
 from misscnf.mechanisms import HeldSlope, Mechanism, Shape
 from misscnf.model import StructuralModel, Structure
 
@@ -108,9 +110,25 @@ def weigh_losses(
         settings: How it was made.
         seed: Where randomness starts.
     """
+    graph, evidence = structure.graph, LossEvidence()
     trained = any(not law.solvable for law in model.mechanisms)
-    if trained or not structure.graph.own_losses:
-        return structure, model, LossEvidence()
+    if trained or not graph.own_losses:
+        return structure, model, evidence
+    if Plan.of(graph, rows).largest() > settings.training.most_together:  # too dear to refit
+        return structure, model, evidence
+    try:
+        structure, model, evidence = _weighed(structure, model, rows, settings, seed)
+    except FitError as problem:
+        logger.warning("The rows were not asked what they say of the losses: %s", problem)
+    for sentence in evidence.sentences():
+        logger.warning("%s", sentence)
+    return structure, model, evidence
+
+
+def _weighed(
+    structure: Structure, model: StructuralModel, rows: RowSource, settings: Settings, seed: int
+) -> tuple[Structure, StructuralModel, LossEvidence]:
+    """Asks for further drivers until there is none, and then for the slopes; see above."""
     graph = structure.graph
     while True:
         tried = _candidates(structure, model, rows)
@@ -132,12 +150,11 @@ def weigh_losses(
         )
     )
     weak = _hardly_known(wide, tried, found, len(rows), settings)
+    weak = [r for r in weak if _alone(structure, r)]
     if weak:
         model, factor, kept = _weigh_slopes(structure, model, rows, settings, seed, weak)
         weighed = tuple(names[indicators[r]] for r in weak)
         evidence = replace(evidence, weighed=weighed, bayes_factor=factor, kept=kept)
-    for sentence in evidence.sentences():
-        logger.warning("%s", sentence)
     return structure, model, evidence
 
 
@@ -153,11 +170,15 @@ def _candidates(structure: Structure, model: StructuralModel, rows: RowSource) -
     whole = set(torch.nonzero(shown).flatten().tolist()) - graph.indicators.keys()
     found: Drivers = {}
     for r in graph.own_losses:
-        law, alone = model.mechanism(r), len(structure.blocks[model.block_of[r]]) == 1
         new = sorted(j for j in whole.difference(graph.parents[r]) if j < r)
-        if new and alone and law.curve_size is None:
+        if new and _alone(structure, r) and model.mechanism(r).curve_size is None:
             found[r] = tuple(new)
     return found
+
+
+def _alone(structure: Structure, node: int) -> bool:
+    """Says whether a node shares its mechanism with no other."""
+    return structure.keys.count(structure.keys[node]) == 1
 
 
 def _widened(structure: Structure, drivers: Drivers) -> Structure:
@@ -265,7 +286,7 @@ def _weigh_slopes(
     without = Refitter(start, rows, settings, seed).maximum(start)
     sums = (log_likelihoods(one, rows, settings, "evidence").sum() for one in (model, without))
     above = max(0.0, float(next(sums)) - float(next(sums)) - 0.5 * (len(weak) - 1))
-    believed = sum(b**2 for b in slopes.values()) / settings.replicates.slope_spread**2
+    believed = sum(b**2 for b in slopes.values()) / settings.replicates.slope_spread**2 + 1e-12
     precision = believed + 2.0 * above
     log_factor = 2.0 * above**2 / precision + 0.5 * math.log(believed / precision)
     kept = 0.0 if log_factor < 0.0 else 2.0 * above / precision
@@ -276,9 +297,12 @@ def _weigh_slopes(
         without = without.like(
             [law if model.block_of[r] == b else without.block(b) for b in range(len(model.blocks))]
         )
-    state, other = without.state_dict(), model.state_dict()
-    moved = {name: torch.lerp(part, other[name].to(part), kept) for name, part in state.items()}
-    return model.with_state(moved), math.exp(log_factor), kept
+    fitted = dict(model.named_parameters())
+    moved = {
+        name: torch.lerp(part.detach(), fitted[name].detach(), kept)
+        for name, part in without.named_parameters()
+    }
+    return model.with_state(moved), math.exp(min(log_factor, 700.0)), kept
 
 
 def _held_at_zero(

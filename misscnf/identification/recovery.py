@@ -65,7 +65,9 @@ class Recovery:
             return (
                 f"{loss} depends on {self.column} itself; {self.shadow} is a shadow variable, "
                 f"always shown and without a say in the loss but through {self.column}: "
-                f"identified, if {self.shadow} tells enough of {self.column} (completeness)."
+                f"identified, if {self.shadow} tells enough of {self.column} (completeness). That "
+                f"{self.shadow} has no say is an assumption: where {self.column} is a line in it, "
+                f"rows can hardly contradict it."
             )
         spoilt = (
             f" {self.colluder} and its own loss both drive it (a colluder)."

@@ -223,7 +223,8 @@ def maximise_monte_carlo(
         if watch is not None:
             watch(number + 1, most)
         noise = sum(part.numel() for law in laws.values() for part in law.parameters) / (2 * count)
-        small = gain < noise or 0.5 * before < gain < solving.most_noise * noise
+        slow = 0.5 * before < gain or bool(model.graph.own_losses)  # few completions, much noise
+        small = gain < noise or (slow and gain < solving.most_noise * noise)
         near_maximum = near_maximum or small or number + 1 == solving.most_rounds
         if shared == last or (near_maximum and (rough or count == 1)):
             break
