@@ -19,6 +19,7 @@ from misscnf.cli.options import (
     Quiet,
     Seed,
     Separator,
+    WithLatents,
     option,
 )
 from misscnf.errors import InputError
@@ -43,6 +44,7 @@ def impute(
     original: Annotated[
         bool, typer.Option("--original", help="Also the rows as they came, with .imp 0.")
     ] = False,
+    latents: WithLatents = False,
     seed: Seed = 0,
     na: Na = None,
     sep: Separator = None,
@@ -68,7 +70,9 @@ def impute(
     fitted = inputs.open_model(model, quiet=quiet)
     with inputs.naming(inputs.shown(data)):
         of_fit = frame if proper else None
-        completed = fitted.impute(frame, draws, proper=proper, data=of_fit, seed=seed)
+        completed = fitted.impute(
+            frame, draws, proper=proper, data=of_fit, latents=latents, seed=seed
+        )
         table = completed.reset_index(drop=True)
         long = outputs.number_rows(table, ".imp", draws)
     inputs.keep_replicates(fitted, model)

@@ -24,6 +24,7 @@ __all__ = [
     "Quiet",
     "Seed",
     "Separator",
+    "WithLatents",
     "option",
 ]
 
@@ -78,4 +79,7 @@ Dates = Annotated[
 ]
 Seed = Annotated[int, option("--seed", "Where randomness starts.", "N", min=0)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
+WithLatents = Annotated[
+    bool, typer.Option("--latents", help="Hidden causes have columns too, in their own unit.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no notes and no progress.")]

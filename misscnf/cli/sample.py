@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from misscnf.cli.endings import in_a_sentence
-from misscnf.cli.options import Do, Json, Model, Out, Quiet, Seed, option
+from misscnf.cli.options import Do, Json, Model, Out, Quiet, Seed, WithLatents, option
 
 __all__ = ["sample"]
 
@@ -17,6 +17,7 @@ def sample(
     rows: Annotated[int, option("--rows", "How many rows.", "N", min=1)],
     do: Do = None,
     out: Out = "-",
+    latents: WithLatents = False,
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
@@ -27,4 +28,5 @@ def sample(
     outputs.check_table_target(out, json=json)
     arm = arguments.read_arm(do, "--do", inputs.outline(model))
     fitted = inputs.open_model(model, quiet=quiet)
-    outputs.write_table(fitted.sample(rows, do=arm, seed=seed), out, json=json)
+    drawn = fitted.sample(rows, do=arm, seed=seed, latents=latents)
+    outputs.write_table(drawn, out, json=json)

@@ -245,7 +245,6 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         lines = [] if richer else whole_members(graph, table.observed)
         lines += _lines_of_loss(graph, table.observed)
         lines += map(graph.index, graph.auxiliary)
-        lines += _around_hidden(graph)
         structure = Structure.of(graph, table.schema.domains, keys, lines)
         self._check_families(structure, table, settings)
         unlikely = unlikely_values(table, CheckSettings().unlikely)
@@ -398,7 +397,7 @@ def _measured(graph: CausalGraph, table: IncompleteTable) -> tuple[CausalGraph, 
 
 
 def _around_hidden(graph: CausalGraph) -> list[int]:
-    """Returns hidden causes and their children, which stay lines."""
+    """Returns hidden causes and their children."""
     hidden = graph.latent_nodes
     return [i for i, family in enumerate(graph.families) if hidden.intersection(family)]
 

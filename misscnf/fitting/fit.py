@@ -29,11 +29,13 @@ from misscnf.fitting.expectation import expected_duration
 from misscnf.fitting.select.curves import reselect_curve
 from misscnf.fitting.select.forms import Form, build_model, with_mechanisms
 from misscnf.fitting.select.given import Given, some_rows
+from misscnf.fitting.select.hidden_parents import bend_beside_hidden
 from misscnf.fitting.select.means import Comparison, Means, Rival, choose_means
 from misscnf.fitting.select.noise import choose_noise
 from misscnf.fitting.select.products import with_products
 from misscnf.fitting.select.roughness import Rough, rough_blocks
 from misscnf.fitting.settings import Settings
+from misscnf.fitting.solve.exact import climb_exact
 from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.linear import LinearFit
 from misscnf.fitting.solve.loss_starts import LossStart
@@ -316,11 +318,30 @@ class _Task:
         """Moves lines and curves to the maximum of the likelihood; returns the rounds it took."""
         about = (self.everything, self.settings, self.seed)
         with self.timings.stage("maximising"):
+            solved = all(model.block(b).solvable for b in range(len(model.blocks)))
+            climbs = self.structure.graph.latent and solved and not rough
+            if climbs and climb_exact(model, self.everything, self.settings):
+                return 1
             if self.chains is not None and only_linear_means(model):
                 kept = (self.chains, self._maximising, self.modes)
                 return maximise_on_chains(model, *about, *kept, rough=rough, near=near)
             given = (*about, self._maximising, self.modes, self.chains)
             return maximise_monte_carlo(model, *given, rough=rough, near=near)
+
+    def bend_beside_hidden(self, fitted: Fitted) -> Fitted:
+        """Gives curves to the nodes with hidden parents that earn one."""
+        if self.validation is None or not self.many_held_out:
+            return fitted
+        with self.timings.stage("trying curves beside hidden causes"):
+            learned = replace(self.given, rows=self.train, modes=None, chains=None)
+            bent = bend_beside_hidden(fitted.model, learned, self.validation)
+        if bent is None:
+            return fitted
+        forms = tuple(
+            Form(curve=bent.model.block(b).curve_size) if b in bent.curves else form
+            for b, form in enumerate(fitted.block_forms)
+        )
+        return self.settled(replace(fitted, model=bent.model, block_forms=forms))
 
     def log_prob(self, model: StructuralModel) -> float:
         """Returns the mean log-density of what all rows show; of some, where they hide much."""
@@ -410,6 +431,8 @@ def fit_model(
         return _all_networks(task)
     logger.info("%s", expected_duration(structure.graph, task.everything))
     fitted = _nonlinear_means(task)
+    if structure.graph.latent:
+        fitted = task.bend_beside_hidden(fitted)
     if task.tests_noise:
         fitted = _with_richer_noise(task, fitted)
     return task.with_weighed_losses(task.with_roughness(fitted))

@@ -63,6 +63,12 @@ class Solving:
     hundredths of a nat from nats."""
     least_information: float = 1e-3
     """Of the largest eigenvalue of the information: a flatter direction is not stretched more."""
+    least_exact: float = 0.3
+    """Of the rows, those whose integrals are exact: with fewer, a fit beside hidden causes does
+    not climb on them first."""
+    climb_rows: int = 4000
+    """Rows that lead the way to a maximum beside hidden causes, before all rows do: a hundred
+    steps on these, and a dozen on all."""
     completions: int = 32
     """Completions of a row in a round of Monte-Carlo maximum likelihood."""
     fine_completions: int = 96
@@ -209,6 +215,9 @@ class Selection:
     least_share: float = 0.25
     """Of the rows that show a node, those that show its family: where they are fewer, most of what
     the table knows of the node lies in the others."""
+    hidden_rows: int = 8000
+    """Rows by which curves beside hidden causes are tried, and at most so many of those that were
+    left out: each trial is a fit."""
     completions: int = 8
     """Completions of a row."""
     most_rows: int = 50_000

@@ -28,6 +28,7 @@ from torch import Generator, Tensor
 
 from misscnf.draws import normal_numbers, uniform_numbers
 from misscnf.inference.elimination import Components, Plan
+from misscnf.inference.integrals.closed_form import linear_gaussian
 from misscnf.model import StructuralModel
 
 __all__ = ["Blankets", "ChainRules", "Chains", "can_move"]
@@ -220,8 +221,7 @@ def can_move(model: StructuralModel, components: Components) -> Tensor:
     Those that hide numbers alone, whose noise is one number, and are not linear-Gaussian: these
     have a closed form.
     """
-    nonlinear = torch.tensor([form is None for form in model.linear_forms()])
-    found = components.touching(nonlinear.to(components.row.device))
+    found = ~linear_gaussian(model, components)
     single = torch.tensor(model.invertible)[components.cell_node]
     found[components.cell_component[~single]] = False
     return found

@@ -207,6 +207,12 @@ class Components:
         touched[component[nodes[node]]] = True
         return touched
 
+    def hiding(self, nodes: Tensor) -> Tensor:
+        """Returns (C,), True where the component hides a node in nodes (d,)."""
+        found = torch.zeros_like(self.row, dtype=torch.bool)
+        found[self.cell_component[nodes[self.cell_node]]] = True
+        return found
+
     def slots(self) -> Tensor:
         """Returns (H,), the place of each cell within its component, in graph order."""
         order = torch.argsort(self.cell_component, stable=True)

@@ -67,6 +67,9 @@ class LinearForm(NamedTuple):
     The values of continuous parents do not matter to it."""
     slopes: Callable[[Tensor], Tensor] | None = None
     """What discrete parents add to the weights, likewise, (..., p); None where it is nothing."""
+    held: tuple[int, ...] = ()
+    """The places of continuous parents along which it bends: it is a line in the others wherever
+    these are shown. Offset and slopes read them as they read discrete parents."""
 
 
 class NoiseSpline(NamedTuple):

@@ -18,6 +18,8 @@ with x̂ the value nearest to x within the edges,
 
 and a product likewise. There it may take another slope than it came with: hinges max(x − x̂, 0) and
 min(x − x̂, 0) stand among the functions, so that the few rows out there do not move it elsewhere.
+
+A feature whose length scale is endless stays outside the curve: the mean is a line in it.
 """
 
 from __future__ import annotations
@@ -69,12 +71,16 @@ class Curve(nn.Module):
         return len(self.centres), self.products, self.projection.shape[1]
 
     def interact(self, first: Collection[int], second: Collection[int]) -> bool:
-        """Says whether what some features add may depend on others: everything may."""
-        return True
+        """Says whether what some features add may depend on others: all that it bends in may."""
+        return self._bends(first) and self._bends(second)
 
     def affine_in(self, columns: Collection[int]) -> bool:
         """Says whether there is a line in some features, the others held."""
-        return not columns
+        return not self._bends(columns)
+
+    def _bends(self, columns: Collection[int]) -> bool:
+        """Says whether it reads any of some features; those of endless length it does not read."""
+        return bool(self.length_scale[list(columns)].isfinite().any())
 
     def raw_basis(self, features: Tensor) -> Tensor:
         """Returns k(x, z), xxᵀ and hinges, (..., M + products + 2 f)."""

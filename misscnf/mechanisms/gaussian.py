@@ -87,10 +87,17 @@ class Gaussian(Mechanism, name="gaussian"):
         return (x - location) * torch.exp(-log_scale)
 
     def linear_form(self) -> LinearForm | None:
-        """Returns the line, where the mean is one in continuous parents and the scale constant."""
+        """Returns the line, where the mean is one in continuous parents and the scale constant.
+
+        A curve that is a line in some of them is one wherever the others are shown.
+        """
         encoding = self.mean.encoding
-        moving = [at for at, domain in enumerate(encoding.domains) if not domain.discrete]
+        continuous = [at for at, domain in enumerate(encoding.domains) if not domain.discrete]
+        moving = [at for at in continuous if self.mean.affine_in([at])]
+        held = tuple(at for at in continuous if at not in moving)
         if not (self.constant_scale and encoding.linear and self.mean.affine_in(moving)):
+            return None
+        if held and not moving:
             return None
         intercept, scale = self.mean.bias[0], torch.exp(self.log_scale.bias[0])
         weight = self.mean.weight
@@ -99,7 +106,7 @@ class Gaussian(Mechanism, name="gaussian"):
         if not self.mean.is_line:
             none = weight.new_zeros(len(self.parents))
             parts = partial(self._at_origin, moving), partial(self._slopes, moving)
-            return LinearForm(intercept, none, scale, *parts)
+            return LinearForm(intercept, none, scale, *parts, held)
         if encoding.plain:
             return LinearForm(intercept, weight[0], scale)
         weights, of_discrete = encoding.split(weight[0])

@@ -55,8 +55,17 @@ class Structure:
         return Structure(graph, tuple(domains), tuple(keys or graph.nodes), frozenset(lines))
 
     def may_grow(self, block: int) -> bool:
-        """Says whether a block may be more than a line."""
-        return not self.lines.issuperset(self.blocks[block])
+        """Says whether a block may be more than a line, and rows can show its family whole."""
+        return not (self.lines.issuperset(self.blocks[block]) or self.beside_hidden(block))
+
+    def may_bend_beside_hidden(self, block: int) -> bool:
+        """Says whether a block with hidden parents may be more than a line."""
+        return self.beside_hidden(block) and not self.lines.issuperset(self.blocks[block])
+
+    def beside_hidden(self, block: int) -> bool:
+        """Says whether a hidden cause is in the family of a block: no row shows it whole."""
+        hidden, families = self.graph.latent_nodes, self.graph.families
+        return any(hidden.intersection(families[i]) for i in self.blocks[block])
 
     def _check_tie(self, first: int, node: int) -> None:
         mine, its = (

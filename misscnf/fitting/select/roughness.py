@@ -27,7 +27,6 @@ from misscnf.fitting.completions import Cells
 from misscnf.fitting.select.given import Given
 from misscnf.fitting.select.nonlinearity import straight, times
 from misscnf.fitting.select.scores import ScoreTests, combined_p_value, p_value
-from misscnf.fitting.solve.factors import around_hidden
 from misscnf.mechanisms import Mechanism
 from misscnf.model import StructuralModel
 
@@ -52,12 +51,11 @@ def rough_blocks(model: StructuralModel, given: Given) -> Mapping[int, Rough]:
         given: Structure, rows, settings and seed.
     """
     structure, settings = given.structure, given.selection
-    hidden = set(around_hidden(structure))  # whose completions follow the line by themselves
     blocks = [
         block
         for block in range(len(model.blocks))
         if not given.wide(block)
-        and block not in hidden
+        and not structure.beside_hidden(block)  # whose completions follow the fit by themselves
         and any(domain.states is None for domain in structure.parents_of(block))
     ]
     if not blocks:

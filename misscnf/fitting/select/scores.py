@@ -202,5 +202,7 @@ def combined_p_value(left: Sequence[Left]) -> float:
     said = [p_value(group) for group in left if bool(group.rows.any())]
     if not said:
         return 1.0
-    each = np.clip(said, 1e-15, 0.99)
-    return float(0.5 - np.arctan(np.tan(np.pi * (0.5 - each)).mean()) / np.pi)
+    each = np.clip(said, 1e-300, 0.99)
+    # 1 / π p where the tangent has no digits left: so the smallest are still told apart
+    cauchy = np.where(each < 1e-8, 1.0 / (np.pi * each), np.tan(np.pi * (0.5 - each))).mean()
+    return float(1.0 / (np.pi * cauchy) if cauchy > 1e8 else 0.5 - np.arctan(cauchy) / np.pi)

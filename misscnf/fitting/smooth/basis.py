@@ -16,11 +16,12 @@ rows that show the family whole, weights and line are a ridge regression (`fit_c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
 from torch import Generator, Tensor
+from torch.nn import functional
 
 from misscnf.data.domains import Domain
 from misscnf.fitting.settings import Curves
@@ -74,6 +75,31 @@ class Basis:
         centres, features = self.centres.shape
         products = len(self.projection) - centres - 2 * features
         return centres, products, self.projection.shape[1]
+
+    def among(self, columns: Sequence[int], features: int) -> Basis:
+        """Returns the same curve in some of more features, in their order; a line in the others.
+
+        Length scales of the others are endless, and nothing is made of them.
+        """
+        centres, products, functions = self.size
+        at, pairs = torch.tensor(columns), torch.triu_indices(features, features)
+        both = torch.isin(pairs, at).all(0) & bool(products)
+        of_hinges = centres + (both.numel() if products else 0) + at
+        parts = [torch.arange(centres), centres + both.nonzero()[:, 0]]
+        rows = torch.cat([*parts, of_hinges, of_hinges + features])
+        new, most = self.centres.new_zeros, int(of_hinges[0] - at[0]) + 2 * features
+        return replace(
+            self,
+            centres=new(centres, features).index_copy(1, at, self.centres),
+            length_scale=new(features).fill_(torch.inf).index_copy(0, at, self.length_scale),
+            projection=new(most, functions).index_copy(0, rows, self.projection),
+            tilt=new(1 + features, functions).index_copy(
+                0, functional.pad(1 + at, (1, 0)), self.tilt
+            ),
+            edges=torch.stack([new(features) - torch.inf, new(features) + torch.inf]).index_copy(
+                1, at, self.edges
+            ),
+        )
 
     def mechanism(self, parents: Sequence[Domain]) -> Gaussian:
         """Returns a mechanism with this curve, all weights zero."""

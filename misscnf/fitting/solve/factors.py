@@ -21,19 +21,9 @@ import torch
 from torch import Tensor
 
 from misscnf.graph import CausalGraph
-from misscnf.model import StructuralModel, Structure
+from misscnf.model import StructuralModel
 
-__all__ = ["factor_moments", "anchor", "around_hidden"]
-
-
-def around_hidden(structure: Structure) -> list[int]:
-    """Returns the blocks whose families have a hidden cause in them."""
-    hidden, families = structure.graph.latent_nodes, structure.graph.families
-    return [
-        block
-        for block, nodes in enumerate(structure.blocks)
-        if any(hidden.intersection(families[i]) for i in nodes)
-    ]
+__all__ = ["factor_moments", "anchor"]
 
 
 def factor_moments(graph: CausalGraph, covariance: Tensor, fewest: int = 2) -> Tensor:

@@ -18,6 +18,7 @@ from misscnf.draws import derive_generator
 from misscnf.fitting.settings import Settings
 from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import Effort, Integral, integrate
+from misscnf.inference.integrals.closed_form import linear_gaussian
 from misscnf.inference.likelihood import free_log_prob, observed_log_prob
 from misscnf.model import StructuralModel
 from misscnf.threads import row_parts, side_by_side, spawn
@@ -70,8 +71,8 @@ def likelihood_noise(model: StructuralModel, rows: RowSource, settings: Settings
     rows that hide several nodes together may have to be drawn: some of these are asked.
     """
     components = Plan.of(model.graph, rows).components()
-    opaque = torch.tensor([form is None for form in model.linear_forms()])
-    together = components.row[(components.size > 1) & components.touching(opaque)].unique()
+    drawn = ~linear_gaussian(model, components)
+    together = components.row[(components.size > 1) & drawn].unique()
     if not len(together):
         return 0.0
     some = rows_by_chance(SelectedRows(rows, together), settings.solving.noise_rows)

@@ -28,10 +28,9 @@ directions in the children beside it, since a mixture has lesser maxima; the bes
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -40,20 +39,14 @@ from misscnf.data.rows import MemoryRows, RowSource
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.settings import Settings, Solving
+from misscnf.fitting.solve.exact import climb, lowest
 from misscnf.fitting.solve.factors import anchor
-from misscnf.fitting.solve.fisher import (
-    likelihood_noise,
-    log_likelihoods,
-    row_log_likelihood,
-    rows_by_chance,
-)
+from misscnf.fitting.solve.fisher import likelihood_noise, log_likelihoods, rows_by_chance
 from misscnf.fitting.solve.linear import LinearFit, fit_linear_gaussian
 from misscnf.fitting.solve.loss_starts import LossStart, start_losses
 from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
-from misscnf.fitting.solve.quasi_newton import Maximum, maximise
-from misscnf.fitting.solve.sandwich import measure_information
-from misscnf.inference.elimination import Plan
-from misscnf.mechanisms import Mechanism, Shape
+from misscnf.fitting.solve.quasi_newton import maximise
+from misscnf.mechanisms import Shape
 from misscnf.model import StructuralModel, Structure
 
 __all__ = ["fit_linear"]
@@ -104,28 +97,9 @@ def fit_linear(
         if not rough:
             log_prob = float(log_likelihoods(model, rows, settings, "line").mean())
         return LinearFit(model, log_prob, rounds, converged=True, starts=starts, near=rough)
-    found = _climb(model, rows, settings)
+    found = climb(model, rows, settings)
     anchor(model)
     return LinearFit(model, found.value, found.iterations, found.converged, starts)
-
-
-def _climb(
-    model: StructuralModel,
-    rows: RowSource,
-    settings: Settings,
-    steps: int = 500,
-    *,
-    white: bool = True,
-) -> Maximum:
-    """Moves a model towards the maximum of the likelihood, in place, by so many steps at most."""
-    plan, effort = Plan.of(model.graph, rows), settings.integration.linear
-    return maximise(
-        model.parameters(),
-        lambda: float(row_log_likelihood(model, rows, plan, effort).mean()),
-        lowest=_lowest(model.block(block) for block in range(len(model.blocks))),
-        whitening=_whitening(model, rows, settings) if white else None,
-        steps=steps,
-    )
 
 
 def _own_fits(structure: Structure, rows: RowSource, settings: Settings) -> StructuralModel:
@@ -145,7 +119,7 @@ def _own_fits(structure: Structure, rows: RowSource, settings: Settings) -> Stru
         for block in range(len(structure.blocks)):
             _fit_block(one, structure, block, shown if block in seldom else rows, solving)
         steps = solving.start_steps
-        reached = _climb(one, rows, settings, steps, white=False).value if classes else 0.0
+        reached = climb(one, rows, settings, steps, white=False).value if classes else 0.0
         starts.append((reached, one))
     return max(starts, key=lambda start: start[0])[1]
 
@@ -299,25 +273,4 @@ def _fit_block(
                 total += float(log_prob.detach())
         return total
 
-    maximise(mechanism.parameters(), log_likelihood, lowest=_lowest([mechanism]))
-
-
-def _lowest(mechanisms: Iterable[Mechanism]) -> list[float]:
-    """Returns the least value of each of the mechanisms' parameters, in their order."""
-    return [
-        mechanism.lower_bounds().get(name, -math.inf)
-        for mechanism in mechanisms
-        for name, parameter in mechanism.named_parameters()
-        for _ in range(parameter.numel())
-    ]
-
-
-def _whitening(model: StructuralModel, rows: RowSource, settings: Settings) -> np.ndarray:
-    """Returns W with W Wᵀ the inverse of the information a row, bounded where there is little."""
-    rows = rows_by_chance(rows, settings.solving.whitening_rows)
-    count, effort = settings.solving.whitening_completions, settings.integration.completions
-    completions = Completions.draw(model, rows, count, derive_generator(0, "white"), effort)
-    information = measure_information(model, completions, settings.replicates).matrix / len(rows)
-    size, direction = torch.linalg.eigh(information)
-    floor = settings.solving.least_information * float(size.max())
-    return (direction / size.clamp(min=floor).sqrt()).numpy()
+    maximise(mechanism.parameters(), log_likelihood, lowest=lowest([mechanism]))

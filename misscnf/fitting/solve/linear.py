@@ -26,7 +26,7 @@ from torch import Tensor
 from misscnf.data.rows import RowSource
 from misscnf.draws import derive_generator
 from misscnf.fitting.settings import Solving
-from misscnf.fitting.solve.factors import anchor, around_hidden, factor_moments
+from misscnf.fitting.solve.factors import anchor, factor_moments
 from misscnf.fitting.solve.local_patterns import Families, LinearRows
 from misscnf.fitting.solve.quasi_newton import Maximum, maximise
 from misscnf.mechanisms import Mechanism, Shape
@@ -262,12 +262,11 @@ class _Coordinates:
     def starts(self, settings: Solving) -> list[Tensor]:
         """Returns that vector, and others that differ from it around hidden causes."""
         found, generator = [self.start()], derive_generator(0, "starts")
-        around = set(around_hidden(self.structure))
         for _ in range(settings.starts - 1):
             parts = []
             for number, block in enumerate(self.blocks):
                 part, size = block.start.clone(), len(block.start) - 2
-                if number in around and size:
+                if self.structure.beside_hidden(number) and size:
                     noise = torch.randn(size, generator=generator, dtype=torch.float64)
                     moved = settings.start_spread * noise
                     part[1:-1] += torch.linalg.solve(block.slopes, moved)

@@ -27,7 +27,7 @@ from misscnf.inference.integrals.sweep import Sweep
 from misscnf.mechanisms import LinearForm
 from misscnf.model import StructuralModel
 
-__all__ = ["GaussianIntegral", "closed_form"]
+__all__ = ["GaussianIntegral", "closed_form", "linear_gaussian"]
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,23 @@ class GaussianIntegral:
         hidden = points[self.components.cell_component, self.slot]
         log_joint = Sweep(model, values.to(hidden), self.components).log_joint(hidden)
         return (weight * log_joint.mean(1)).sum()
+
+
+def linear_gaussian(model: StructuralModel, components: Components) -> Tensor:
+    """Says which components have a closed form, (C,).
+
+    A mechanism that bends along some parents is a line in the others where these are shown.
+    """
+    device, d = components.row.device, len(model.graph)
+    forms = model.linear_forms()
+    found = ~components.touching(torch.tensor([form is None for form in forms], device=device))
+    for node, form in enumerate(forms):
+        if form is not None and form.held:
+            bent, mine = torch.zeros(2, d, dtype=torch.bool, device=device)
+            bent[[model.graph.parents[node][place] for place in form.held]] = True
+            mine[node] = True
+            found &= ~(components.touching(mine) & components.hiding(bent))
+    return found
 
 
 def closed_form(

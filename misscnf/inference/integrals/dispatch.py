@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import torch
 from torch import Generator, Tensor
 
 from misscnf.inference.elimination import Components
-from misscnf.inference.integrals.closed_form import closed_form
+from misscnf.inference.integrals.closed_form import closed_form, linear_gaussian
 from misscnf.inference.integrals.effort import Effort
 from misscnf.inference.integrals.enumeration import enumeration, hides_discrete
 from misscnf.inference.integrals.importance import importance_sampling
@@ -68,8 +67,7 @@ def without_enumeration(
     """Yields integrals of components whose discrete cells, if there are any, are drawn."""
     model, values, effort, rest = problem.model, problem.values, problem.effort, components
     if effort.closed_form and len(rest):
-        nonlinear = [form is None for form in model.linear_forms()]
-        drawn = rest.touching(torch.tensor(nonlinear, device=values.device))
+        drawn = ~linear_gaussian(model, rest)
         if not drawn.all():
             yield from closed_form(model, values, rest.select(~drawn))
             rest = rest.select(drawn)

@@ -1,0 +1,119 @@
+r"""The maximum of the likelihood itself, where its integrals are exact.
+
+    θ = argmax  Σ_i log p(x_O; θ) − ½ Σ_j τ_j w_j²
+
+by the quasi-Newton method on Fisher's gradient (`fisher`), in coordinates in which the information
+of the rows is one. Beside hidden causes most of what would be known of a mechanism is hidden in
+every row. There, rounds of completing and maximising (`monte_carlo`) come to rest far from the
+maximum: each moves by what its completions leave free, and these follow the model they came from.
+The likelihood itself has no such memory.
+
+A few of the rows lead most of the way. Where some rows have to be drawn, since they hide several
+numbers of which one bends another, the search climbs on the others, and rounds of completions
+follow on all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+
+from misscnf.data.rows import RowSource, SelectedRows
+from misscnf.draws import derive_generator
+from misscnf.fitting.completions import Completions
+from misscnf.fitting.settings import Settings
+from misscnf.fitting.solve.fisher import likelihood_noise, row_log_likelihood, rows_by_chance
+from misscnf.fitting.solve.quasi_newton import Maximum, maximise
+from misscnf.fitting.solve.sandwich import measure_information
+from misscnf.inference.elimination import Plan
+from misscnf.inference.integrals.closed_form import linear_gaussian
+from misscnf.mechanisms import Mechanism
+from misscnf.model import StructuralModel
+
+__all__ = ["climb", "climb_exact", "is_exact", "lowest"]
+
+
+def climb_exact(model: StructuralModel, rows: RowSource, settings: Settings) -> bool:
+    """Moves a model without networks to the maximum that rows with exact integrals tell, in place.
+
+    Returns:
+        Whether these are all rows; where they are few, nothing is moved.
+    """
+    solving = settings.solving
+    exact = rows if is_exact(model, rows, settings) else _exact_rows(model, rows)
+    if len(exact) < solving.least_exact * len(rows):
+        return False
+    some = rows_by_chance(exact, solving.climb_rows)
+    if some is not exact:
+        climb(model, some, settings)
+    climb(model, exact, settings)
+    return exact is rows
+
+
+def is_exact(model: StructuralModel, rows: RowSource, settings: Settings) -> bool:
+    """Says whether no integral of the rows is drawn, or none that other draws would change."""
+    return likelihood_noise(model, rows, settings) <= settings.solving.most_noise_of_line
+
+
+def _exact_rows(model: StructuralModel, rows: RowSource) -> RowSource:
+    """Returns the rows of which no component of several numbers has to be drawn."""
+    components = Plan.of(model.graph, rows).components()
+    drawn = components.row[~linear_gaussian(model, components) & (components.size > 1)]
+    exact = torch.ones(len(rows), dtype=torch.bool)
+    exact[drawn] = False
+    return SelectedRows(rows, exact.nonzero()[:, 0])
+
+
+def climb(
+    model: StructuralModel,
+    rows: RowSource,
+    settings: Settings,
+    steps: int = 500,
+    *,
+    white: bool = True,
+) -> Maximum:
+    """Moves a model towards the maximum of the likelihood, in place, by so many steps at most."""
+    plan, effort = Plan.of(model.graph, rows), settings.integration.linear
+    blocks = [model.block(block) for block in range(len(model.blocks))]
+
+    def objective() -> float:
+        value = float(row_log_likelihood(model, rows, plan, effort).mean())
+        priors = [prior for prior in (law.log_prior() for law in blocks) if prior is not None]
+        if priors:
+            prior = torch.stack(priors).sum() / len(rows)
+            prior.backward()
+            value += float(prior.detach())
+        return value
+
+    return maximise(
+        model.parameters(),
+        objective,
+        lowest=lowest(blocks),
+        whitening=_whitening(model, rows, settings) if white else None,
+        steps=steps,
+    )
+
+
+def lowest(mechanisms: Iterable[Mechanism]) -> list[float]:
+    """Returns the least value of each of the mechanisms' parameters, in their order."""
+    return [
+        mechanism.lower_bounds().get(name, -math.inf)
+        for mechanism in mechanisms
+        for name, parameter in mechanism.named_parameters()
+        for _ in range(parameter.numel())
+    ]
+
+
+def _whitening(model: StructuralModel, rows: RowSource, settings: Settings) -> np.ndarray:
+    """Returns W with W Wᵀ the inverse of the information a row, bounded where there is little."""
+    rows = rows_by_chance(rows, settings.solving.whitening_rows)
+    count, effort = settings.solving.whitening_completions, settings.integration.completions
+    completions = Completions.draw(model, rows, count, derive_generator(0, "white"), effort)
+    said = measure_information(model, completions, settings.replicates)
+    information = (said.matrix + said.prior_precision.diag()) / len(rows)
+    size, direction = torch.linalg.eigh(information)
+    floor = settings.solving.least_information * float(size.max())
+    return (direction / size.clamp(min=floor).sqrt()).numpy()
