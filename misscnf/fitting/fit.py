@@ -429,7 +429,7 @@ def fit_model(
         return task.with_roughness(task.only_line())
     if not (settings.selection.compare and settings.linear_start):
         return _all_networks(task)
-    logger.info("%s", expected_duration(structure.graph, task.everything))
+    logger.info("%s", expected_duration(structure, task.everything))
     fitted = _nonlinear_means(task)
     if structure.graph.latent:
         fitted = task.bend_beside_hidden(fitted)

@@ -10,10 +10,12 @@ import torch
 
 import misscnf.fitting.timings as timings_home
 from misscnf import MissCNF
+from misscnf.data.domains import CONTINUOUS, Categorical
 from misscnf.data.rows import MemoryRows
 from misscnf.fitting.expectation import expected_duration
 from misscnf.fitting.timings import Timings
 from misscnf.graph import CausalGraph
+from misscnf.model import Structure
 
 
 def test_a_stage_that_is_entered_again_adds_up(monkeypatch):
@@ -46,7 +48,10 @@ def test_holes_and_edges_take_time():
     values = torch.zeros(60_000, 3)
     some = MemoryRows(values, torch.ones(60_000, 3, dtype=torch.bool))
     none = MemoryRows(values, torch.zeros(60_000, 3, dtype=torch.bool))
-    one, two = CausalGraph.read("a -> b; c"), CausalGraph.read("a -> b; b -> c; a -> c")
-    assert "5 s if all are lines, 5 s if most" in expected_duration(one, some)
-    assert "5 s if all are lines, 2 min if most" in expected_duration(one, none)
-    assert "11 s if all are lines, 6 min if most" in expected_duration(two, none)
+    numbers, levels = [CONTINUOUS] * 3, [Categorical(3)] * 3
+    one, two = (CausalGraph.read(text) for text in ("a -> b; c", "a -> b; b -> c; a -> c"))
+    few, more = Structure.of(one, numbers), Structure.of(two, numbers)
+    assert "5 s if all are lines, 5 s if most" in expected_duration(few, some)
+    assert "5 s if all are lines, 2 min if most" in expected_duration(few, none)
+    assert "11 s if all are lines, 6 min if most" in expected_duration(more, none)
+    assert "7 s if all are lines" in expected_duration(Structure.of(one, levels), none)
