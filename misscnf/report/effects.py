@@ -85,6 +85,8 @@ class Question:
             few = self.model.curve(*about, **given | {"draws": self.rules.draws_of_band})
             for end in {"mean_lower", "mean_upper"} & {*few}:
                 found[end] = found["mean"] + few[end] - few["mean"]
+                if found.attrs["statistic"] == "risk":
+                    found[end] = found[end].clip(0.0, 1.0)
         return found
 
     def _given(self, versus: Label, draws: int) -> dict[str, Any]:
