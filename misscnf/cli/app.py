@@ -26,6 +26,7 @@ from misscnf.cli.fit import fit
 from misscnf.cli.impute import impute
 from misscnf.cli.log_prob import log_prob
 from misscnf.cli.report import report
+from misscnf.cli.risk import risk
 from misscnf.cli.sample import sample
 from misscnf.cli.sensitivity import sensitivity
 from misscnf.errors import InputError
@@ -47,6 +48,7 @@ VERBS: dict[str, tuple[Callable[..., None], str]] = {
     "check": (check, "check data.csv --graph graph.dot --effect t:y"),
     "fit": (fit, "fit data.csv --graph graph.dot --out model"),
     "effect": (effect, "effect model --on y --do t=1 --versus t=0"),
+    "risk": (risk, "risk model --on death --do A=1 --versus A=0"),
     "sensitivity": (
         sensitivity,
         "sensitivity model --on y --do t=1 --versus t=0 --shift 0:5:0.5 --data data.csv",

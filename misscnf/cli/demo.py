@@ -53,7 +53,7 @@ def demo(
     df, graph = load_nhefs(), nhefs_graph()
     table = IncompleteTable.read(df, graph.nodes)
     say(check(table, graph, effect=(TREATMENT, OUTCOME)).summary())
-    show_kinds(table)
+    show_kinds(table.schema.describe())
     model = MissCNF(graph, preset, seed=seed, progress=False if quiet else None).fit(table)
     say(chosen_sentence(model))
     arms = {TREATMENT: 1}, {TREATMENT: 0}

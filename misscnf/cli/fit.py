@@ -6,7 +6,7 @@ it. With `--checkpoint`, the same command goes on where Ctrl-C stopped it.
 
 from __future__ import annotations
 
-import time
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,6 +19,7 @@ from misscnf.cli.options import (
     Dates,
     Decimal,
     Graph,
+    Id,
     Json,
     KindsFile,
     Latents,
@@ -27,10 +28,13 @@ from misscnf.cli.options import (
     Quiet,
     Seed,
     Separator,
+    Time,
     option,
 )
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from misscnf.data.table import IncompleteTable
     from misscnf.estimators.misscnf import MissCNF
 
@@ -46,6 +50,8 @@ def fit(
     loss: Losses = None,
     auxiliary: Auxiliary = None,
     latent: Latents = None,
+    id: Id = None,
+    time: Time = None,
     out: Annotated[str, option("--out", "The folder of the model.", "DIR")],
     preset: Annotated[str, option("--preset", "auto, linear or paper.", "NAME")] = "auto",
     kinds: KindsFile = None,
@@ -74,16 +80,21 @@ def fit(
     """Fit a causal flow to a table with holes. No row is dropped, nothing imputed first."""
     from misscnf.cli import inputs, outputs
     from misscnf.data.table import IncompleteTable
+    from misscnf.graph import CausalGraph
 
     inputs.check_preset(preset)
     outputs.check_target(out, folder=True)
     if checkpoint is not None:
         outputs.check_target(checkpoint, "--checkpoint", folder=True)
-    causal_graph = inputs.read_graph(graph, block, latent)
+    over_time = id is not None or time is not None
+    if over_time:
+        inputs.refuse_over_time(block=block, loss=loss, auxiliary=auxiliary, latent=latent)
+    causal_graph = graph if over_time else inputs.read_graph(graph, block, latent)
     frame = inputs.read_rows(data, inputs.reading(na, sep, decimal, dates))
-    causal_graph = inputs.with_auxiliary(causal_graph, auxiliary, frame)
-    causal_graph = inputs.with_loss(causal_graph, loss, frame)
-    inputs.check_kinds(kinds, causal_graph, frame)
+    if isinstance(causal_graph, CausalGraph):
+        causal_graph = inputs.with_auxiliary(causal_graph, auxiliary, frame)
+        causal_graph = inputs.with_loss(causal_graph, loss, frame)
+        inputs.check_kinds(kinds, causal_graph, frame)
     from misscnf.estimators.misscnf import MissCNF  # with torch: all options are known to be good
 
     model = MissCNF(
@@ -91,14 +102,21 @@ def fit(
         preset,
         kinds=kinds,
         seed=seed,
+        id=id,
+        time=time,
         allow_uncovered=allow_uncovered,
         progress=False if quiet else None,
     )
     with inputs.naming(inputs.shown(data)):
-        nodes, hidden = causal_graph.nodes, causal_graph.latent
-        table = IncompleteTable.read(frame, nodes, kinds=kinds, latent=hidden)
-    show_kinds(table)
-    seconds = _fit(model, table, checkpoint)
+        table: pd.DataFrame | IncompleteTable = frame
+        if isinstance(causal_graph, CausalGraph):
+            nodes, hidden = causal_graph.nodes, causal_graph.latent
+            table = IncompleteTable.read(frame, nodes, kinds=kinds, latent=hidden)
+            show_kinds(table.schema.describe())
+        seconds = _fit(model, table, checkpoint)
+    if model.panel_ is not None:
+        show_kinds(model.panel_.described(model.kinds_))
+        say(f"over time: {model.panel_.summary}")
     for name, members in model.blocks_.items():
         arrows = sum(map(len, members.values()))
         say(f"block {name}: {len(members)} columns, {arrows} arrows kept to write their law")
@@ -117,9 +135,9 @@ def fit(
         outputs.print_json(_summary(model, len(table), out, seconds))
 
 
-def _fit(model: MissCNF, table: IncompleteTable, checkpoint: str | None) -> float:
+def _fit(model: MissCNF, table: pd.DataFrame | IncompleteTable, checkpoint: str | None) -> float:
     """Fits, and returns the seconds that it took."""
-    start = time.monotonic()
+    start = monotonic()
     try:
         model.fit(table, checkpoint=checkpoint)
     except KeyboardInterrupt as stop:
@@ -128,12 +146,11 @@ def _fit(model: MissCNF, table: IncompleteTable, checkpoint: str | None) -> floa
             later = "with --checkpoint DIR, the same command would go on"
             said = f"stopped, and nothing was written; {later}."
         raise Stopped(said) from stop
-    return time.monotonic() - start
+    return monotonic() - start
 
 
-def show_kinds(table: IncompleteTable, widest: int = 24) -> None:
+def show_kinds(kinds: pd.DataFrame, widest: int = 24) -> None:
     """Says what kind each column is, and why; levels in at most so many characters."""
-    kinds = table.schema.describe()
     shown = kinds.drop(columns="offer").astype(str)
     cut = shown["levels"].str.slice(stop=widest - 1) + "…"
     shown["levels"] = shown["levels"].where(shown["levels"].str.len() <= widest, cut)

@@ -121,6 +121,13 @@ def read_graph(
         return CausalGraph.read(graph, latent=_read_latents(latents or ()))
 
 
+def refuse_over_time(**given: object) -> None:
+    """Refuses options that tables over time do not take yet."""
+    for name, value in given.items():
+        if value:
+            raise InputError(f"--{name} is not there yet for tables over time; leave it out.")
+
+
 def _read_latents(given: Iterable[str]) -> dict[str, int | None]:
     """Reads texts such as "u" and "class=3"."""
     found: dict[str, int | None] = {}

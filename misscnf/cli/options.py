@@ -14,6 +14,7 @@ __all__ = [
     "Decimal",
     "Do",
     "Graph",
+    "Id",
     "Json",
     "KindsFile",
     "Latents",
@@ -24,6 +25,7 @@ __all__ = [
     "Quiet",
     "Seed",
     "Separator",
+    "Time",
     "WithLatents",
     "option",
 ]
@@ -57,6 +59,10 @@ Auxiliary = Annotated[
     str | None,
     option("--auxiliary", "Columns that tell of lost values; not in the graph.", "NAMES"),
 ]
+Id = Annotated[
+    str | None, option("--id", "The column that says who, in a table over time.", "NAME")
+]
+Time = Annotated[str | None, option("--time", "The column that says when.", "NAME")]
 Latents = Annotated[
     list[str] | None,
     option("--latent", "A hidden cause, or class=3 for classes; repeatable.", "NAME[=N]"),

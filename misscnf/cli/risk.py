@@ -1,0 +1,103 @@
+r"""`misscnf risk`: how many have had an event by each visit, under a regime or two.
+
+misscnf risk model --on death --do A=1 --versus A=0 --interval 0.95 --data long.csv
+misscnf risk model --on death --do 'A=L[t] < 350'       # a rule at every visit
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from misscnf.cli.endings import in_a_sentence
+from misscnf.cli.options import Dates, Decimal, Json, Model, Na, Quiet, Seed, Separator, option
+from misscnf.errors import InputError
+
+__all__ = ["risk"]
+
+
+@in_a_sentence
+def risk(
+    model: Model,
+    *,
+    on: Annotated[str, option("--on", "The event.", "NAME")],
+    do: Annotated[
+        list[str] | None,
+        option("--do", "First arm, at every visit: A=1, 'A=L[t] < 350'.", "NAME=VALUE"),
+    ] = None,
+    versus: Annotated[
+        list[str] | None,
+        option("--versus", "Second arm; 'natural' is the natural course.", "NAME=VALUE"),
+    ] = None,
+    interval: Annotated[
+        float | None, option("--interval", "Intervals of this level, such as 0.95.", "LEVEL")
+    ] = None,
+    data: Annotated[
+        str | None,
+        option("--data", "The table of the fit, which the first interval needs.", "FILE"),
+    ] = None,
+    where: Annotated[
+        str | None, option("--where", "Only within a group, such as 'age > 60'.", "CONDITION")
+    ] = None,
+    competing: Annotated[
+        str, option("--competing", "Other events: total (as they are) or removed.", "HOW")
+    ] = "total",
+    draws: Annotated[int, option("--draws", "Units that are averaged.", "N", min=2)] = 100_000,
+    seed: Seed = 0,
+    na: Na = None,
+    sep: Separator = None,
+    decimal: Decimal = None,
+    dates: Dates = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say how many have had an event by each visit, under regimes.
+
+    MODEL is a folder that `misscnf fit` made of a table over time.
+    """
+    from misscnf.cli import arguments, inputs, outputs
+
+    arguments.check_share(interval, "--interval")
+    if competing not in ("total", "removed"):
+        raise InputError(f"--competing is total or removed; got {competing!r}.")
+    arm = _read_arm(do or [], "--do")
+    natural = list(versus or []) == ["natural"]
+    against = {} if natural else _read_arm(versus, "--versus") if versus else None
+    how = inputs.reading(na, sep, decimal, dates)
+    inputs.outline(model)
+    rows = None if data is None else inputs.read_rows(data, how)
+    fitted = inputs.open_model(model, quiet=quiet)
+    if interval is not None and data is None and not fitted._replicated:
+        raise InputError("--interval needs --data, the table that the model was fitted to.")
+    with inputs.naming("--on" if not do else "--do"):
+        found = fitted.risk(
+            on,
+            arm,
+            against,
+            where=where,
+            competing="removed" if competing == "removed" else "total",
+            interval=interval,
+            data=rows,
+            draws=draws,
+            seed=seed,
+        )
+    inputs.keep_replicates(fitted, model)
+    if json:
+        outputs.print_json(found.to_dict())
+    else:
+        typer.echo(str(found))
+
+
+def _read_arm(words: list[str], option: str) -> dict[str, float | str]:
+    """Reads regimes such as `A=1` and `A=L[t] < 350`."""
+    found: dict[str, float | str] = {}
+    for word in words:
+        name, equals, text = (part.strip() for part in word.partition("="))
+        if not (name and equals and text):
+            raise InputError(f"{option} {word}: expected a column and a value, such as A=1.")
+        try:
+            found[name] = float(text)
+        except ValueError:
+            found[name] = text
+    return found
