@@ -15,7 +15,6 @@ from misscnf.cli.endings import Stopped, in_a_sentence, say
 from misscnf.cli.options import (
     Auxiliary,
     Blocks,
-    Data,
     Dates,
     Decimal,
     Graph,
@@ -43,7 +42,7 @@ __all__ = ["fit", "show_kinds", "chosen_sentence"]
 
 @in_a_sentence
 def fit(
-    data: Data,
+    data: Annotated[str, typer.Argument(metavar="DATA", hidden=True)],
     *,
     graph: Graph,
     block: Blocks = None,
@@ -77,7 +76,7 @@ def fit(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fit a causal flow to a table with holes. No row is dropped, nothing imputed first."""
+    """Fit a causal flow to DATA, a table with holes; - is CSV on stdin. No row is dropped."""
     from misscnf.cli import inputs, outputs
     from misscnf.data.table import IncompleteTable
     from misscnf.graph import CausalGraph

@@ -38,6 +38,7 @@ from misscnf.data.kinds import Kinds
 from misscnf.data.panel import Panel
 from misscnf.data.rows import MemoryRows, RowSource, SelectedRows
 from misscnf.data.table import IncompleteTable, Schema, Table, holed_columns, read_table
+from misscnf.data.ties import Ties, read_ties, tied_keys, tied_schema
 from misscnf.display.notebook import card
 from misscnf.display.progress import ProgressBar
 from misscnf.draws import derive_generator
@@ -110,6 +111,9 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         id: The column that says who, in a long table with a row a person and visit; the graph is
             then one over time, such as `L[t-1] -> A[t]` (docs/panels.md).
         time: The column that says when.
+        ties: Columns of a wide table that are one thing measured again, such as
+            `[["L1", "L2", "L3"]]`: they share a unit, and a mechanism where their causes play the
+            same part.
         allow_uncovered: Whether to train networks although some family is never seen whole.
         progress: Whether to show a progress bar; None shows it in a terminal.
 
@@ -176,6 +180,7 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         latent: Latent | None = None,
         id: str | None = None,
         time: str | None = None,
+        ties: Ties | None = None,
         allow_uncovered: bool = False,
         progress: bool | None = None,
     ) -> None:
@@ -192,6 +197,7 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         self.latent = latent
         self.id = id
         self.time = time
+        self.ties = ties
         self.allow_uncovered = allow_uncovered
         self.progress = progress
 
@@ -237,6 +243,12 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         table = IncompleteTable.read(
             source, graph.nodes, schema, kinds=kinds, rules=rules, latent=latent
         )
+        ties = None if self.ties is None else read_ties(self.ties, graph)
+        if ties is not None:
+            if isinstance(source, IncompleteTable):
+                raise InputError("ties are for a table that was not read yet; give a DataFrame.")
+            schema = tied_schema(table, ties, self.kinds, rules)
+            table = IncompleteTable.read(source, graph.nodes, schema)
         if table is not df and self.progress is not False:
             logger.info("The kinds of the columns:\n%s", _kinds(table.schema, panel))
         graph = _arranged(graph, table, settings)
@@ -245,6 +257,7 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         lines = [] if richer else whole_members(graph, table.observed)
         lines += _lines_of_loss(graph, table.observed)
         lines += map(graph.index, graph.auxiliary)
+        keys = keys if ties is None else tied_keys(graph, ties)
         structure = Structure.of(graph, table.schema.domains, keys, lines)
         self._check_families(structure, table, settings)
         unlikely = unlikely_values(table, CheckSettings().unlikely)
@@ -300,7 +313,7 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
                 "a table over time is a DataFrame or a file, and needs both id= and time=: the "
                 "columns that say who and when."
             )
-        for name in ("blocks", "loss", "auxiliary", "latent"):
+        for name in ("blocks", "loss", "auxiliary", "latent", "ties"):
             if getattr(self, name) is not None:
                 raise InputError(
                     f"{name}= is not there yet for tables over time; leave it out, or give a wide "

@@ -8,6 +8,7 @@ from scipy.stats import multivariate_normal
 
 from misscnf import MissCNF
 from misscnf.errors import InputError
+from misscnf.graph import CausalGraph
 
 GRAPH = "L[t-1], A[t-1], time -> L[t]; L[t], sex -> A[t]"
 
@@ -234,3 +235,27 @@ def test_a_visit_that_the_fit_did_not_see_is_refused(holed):
     table, model = holed
     with pytest.raises(InputError, match="week = 9, which is no visit of the fit"):
         model.log_prob(table.assign(week=9).drop_duplicates("id"))
+
+
+def test_a_wide_table_with_ties_is_the_long_one(holed):
+    table, model = holed
+    wide = model.panel_.wide(table).rename(columns=lambda name: name.replace("[", "").strip("]"))
+    edges = [
+        edge
+        for k in range(4)
+        for edge in [(f"L{k}", f"A{k}"), *((f"{n}{k - 1}", f"L{k}") for n in "LA" if k)]
+    ]
+    nodes = [f"{name}{k}" for k in range(4) for name in "LA"]
+    graph = CausalGraph.from_edges(edges, nodes)
+    ties = [[f"{name}{k}" for k in range(4)] for name in "LA"]
+    tied = MissCNF(graph, "linear", ties=ties, progress=False).fit(wide)
+    assert tied.log_prob(wide).to_numpy() == pytest.approx(model.log_prob(table), abs=1e-6)
+    with pytest.raises(InputError, match="'L1' is tied twice"):
+        MissCNF(graph, "linear", ties=[["L1", "L2"], ["L1", "L3"]]).fit(wide)
+    with pytest.raises(InputError, match="lists of two columns"):
+        MissCNF(graph, "linear", ties=["L1", "L2"]).fit(wide)
+    turned = CausalGraph.from_edges(
+        [("L0", "L1"), ("A0", "L1"), ("L1", "L2"), ("A1", "L2")], ["L0", "A0", "A1", "L1"]
+    )
+    with pytest.raises(InputError, match="their causes come in another order"):
+        MissCNF(turned, "linear", ties=[["L0", "L1", "L2"], ["A0", "A1"]]).fit(wide)
