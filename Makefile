@@ -55,6 +55,10 @@ bench: setup
 	$(BIN)/python benchmarks/not_miwae.py
 	$(BIN)/python benchmarks/loss_cost.py
 	$(BIN)/python benchmarks/loss_coverage.py
+	$(BIN)/python benchmarks/napkin.py
+	$(BIN)/python benchmarks/hidden_ecoli.py
+	$(BIN)/python benchmarks/hidden_cost.py
+	$(BIN)/python benchmarks/proxies.py
 	$(BIN)/python benchmarks/check_speed.py
 	$(BIN)/python benchmarks/check_calibration.py
 	$(BIN)/python benchmarks/mixed_bias.py

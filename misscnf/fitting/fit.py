@@ -341,7 +341,15 @@ class _Task:
             Form(curve=bent.model.block(b).curve_size) if b in bent.curves else form
             for b, form in enumerate(fitted.block_forms)
         )
-        return self.settled(replace(fitted, model=bent.model, block_forms=forms))
+        compared = fitted.comparison
+        if compared is not None:
+            gains = {**compared.by_block, **bent.gains}
+            compared = replace(
+                compared, by_block=gains, p_values={**compared.p_values, **bent.p_values}
+            )
+        return self.settled(
+            replace(fitted, model=bent.model, block_forms=forms, comparison=compared)
+        )
 
     def log_prob(self, model: StructuralModel) -> float:
         """Returns the mean log-density of what all rows show; of some, where they hide much."""

@@ -113,11 +113,11 @@ class _Search:
         self._judged: Tensor | None = None
 
     def fit(self, model: StructuralModel) -> None:
-        """Moves a model to its maximum on the rows that learn, in place."""
+        """Moves a model near its maximum on the rows that learn, in place."""
         settings, rows = self.given.settings, self.given.rows
         solved = all(model.block(b).solvable for b in range(len(model.blocks)))
         if not (solved and climb_exact(model, rows, settings)):
-            maximise_monte_carlo(model, rows, settings, self.given.seed)
+            maximise_monte_carlo(model, rows, settings, self.given.seed, rough=True)
 
     def complete(self) -> Completions:
         """Returns completions of the rows by the model as it is."""
