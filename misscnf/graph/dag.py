@@ -186,7 +186,10 @@ class CausalGraph:
         if isinstance(source, CausalGraph) and not blocks and not latent:
             return source
         nodes, edges, within, hidden = read_parts(source)
-        _refuse_over_time(itertools.chain(nodes, *edges))
+        pairs = [
+            edge for edge in edges if isinstance(edge, tuple | list)
+        ]  # others are refused later
+        _refuse_over_time(itertools.chain(nodes, *pairs))
         auxiliary = source.auxiliary if isinstance(source, CausalGraph) else ()
         groups = {**within, **_checked_blocks(blocks or {})}
         hidden = {**hidden, **read_latent(latent)}
