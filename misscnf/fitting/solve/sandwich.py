@@ -111,10 +111,6 @@ class Information:
         return bread @ (self.scores.T @ self.scores) @ bread
 
 
-CELLS_AT_ONCE = 2**21
-"""Of a mechanism, times the directions in which its curvature is taken together."""
-
-
 class VectorLaw:
     """One mechanism as a function of the vector of its parameters."""
 
@@ -163,7 +159,7 @@ class VectorLaw:
         if not slope.requires_grad:  # a line in its parameters
             return torch.zeros_like(slope.diag())
         every = torch.eye(len(vector)).to(vector)
-        at_once = max(1, CELLS_AT_ONCE // max(1, own.numel()))  # each has all cells in memory
+        at_once = max(1, 2**21 // max(1, own.numel()))  # each has numbers of all cells: 16 MB
         parts = [
             torch.autograd.grad(slope, vector, part, is_grads_batched=True, retain_graph=True)[0]
             for part in every.split(at_once)
