@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test test-fast fuzz lint format bench clean screenshots
+.PHONY: setup demo test test-fast fuzz lint format bench clean screenshots docs
 
 setup: $(READY)
 
@@ -18,6 +18,18 @@ demo: setup
 
 test: setup
 	$(BIN)/python -m pytest -n 2
+
+# The site, in docs/_build/html. Warnings are errors; tutorials run, unless `make docs TUTORIALS=0`.
+TUTORIALS ?= 1
+DOCS := $(VENV)/.docs-ready
+
+$(DOCS): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	touch $@
+
+docs: $(DOCS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html -D plot_gallery=$(TUTORIALS) docs docs/_build/html
+	@echo "Open docs/_build/html/index.html."
 
 # Without what is marked slow: no network is fitted.
 test-fast: setup
@@ -89,7 +101,7 @@ screenshots: setup
 	$(BIN)/python docs/screenshots.py
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info study/build study/dist study/*.egg-info
+	rm -rf $(VENV) build dist docs/_build docs/_generated docs/tutorials *.egg-info study/build study/dist study/*.egg-info
 
 # The study's tables and figures, from the rows under study/results/ (suites without rows are skipped).
 .PHONY: tables

@@ -1,5 +1,5 @@
-# %% [markdown]
-"""No complete row: an effect from two studies that never measured the same things.
+"""No complete row: two studies that never measured the same things
+====================================================================
 
 A question about a → b → c → d, with b → d too: what does a do to d? One clinic measures a, b and
 c, the other b, c and d. Not one row shows a and d together, so that
@@ -12,12 +12,14 @@ Yet every causal family, a node with its direct causes, is seen whole in one cli
 and that is enough: d depends on a only through b and c. Which clinic a patient goes to depends on
 b, so the clinics differ (the holes are missing at random, not completely at random).
 
-As a script it runs in a few seconds:
+As a script it runs in a few seconds::
 
     python examples/no_complete_row.py
 """
 
-# %% Two clinics. The truth: b = 0.8 a + …, c = 0.5 b + …, d = 1.2 c + 0.6 b + …
+# %%
+# Two clinics. The truth: b = 0.8 a + …, c = 0.5 b + …, d = 1.2 c + 0.6 b + …
+# ---------------------------------------------------------------------------
 import numpy as np
 import pandas as pd
 
@@ -39,7 +41,9 @@ df.loc[second_clinic, "a"] = np.nan
 df.loc[~second_clinic, "d"] = np.nan
 print(f"{ROWS} rows, {len(df.dropna())} of them complete\n")
 
-# %% What do the holes leave identified?
+# %%
+# What do the holes leave identified?
+# -----------------------------------
 graph = "a -> b -> c -> d; b -> d"
 report = misscnf.check(df, graph, effect=("a", "d"))
 print(f"identified with {graph}: {report.ok}")
@@ -48,7 +52,9 @@ print(f"identified with {graph}: {report.ok}")
 direct = misscnf.check(df, f"{graph}; a -> d", effect=("a", "d"))
 print(f"identified with a -> d too: {direct.ok} (not covered: {', '.join(direct.uncovered)})\n")
 
-# %% Fit, and ask
+# %%
+# Fit, and ask
+# ------------
 model = MissCNF(graph, preset="linear", progress=False).fit(df)
 effect = model.effect("d", do={"a": 1.0}, versus={"a": 0.0}, draws=1000).estimate
 filled = df.fillna(df.mean())
@@ -56,14 +62,18 @@ means = np.polyfit(filled["a"], filled["d"], 1)[0]
 print(f"effect of a on d: truth {truth:.3f}, misscnf {effect:.3f}, means filled in {means:.3f}")
 print("                  listwise deletion: no row is left\n")
 
-# %% The joint law of columns that were never seen together
+# %%
+# The joint law of columns that were never seen together
+# ------------------------------------------------------
 sample = model.sample(200_000)
 drawn, real = sample["a"].corr(sample["d"]), complete["a"].corr(complete["d"])
 print(f"correlation of a and d: truth {real:.3f}, misscnf {drawn:.3f}")
 means = d.mean(), sample["d"].mean(), df["d"].mean()
 print("mean of d: truth {:.3f}, misscnf {:.3f}, seen {:.3f}\n".format(*means))
 
-# %% One patient of the second clinic: what was a, and what would d be had a been 2 higher?
+# %%
+# One patient of the second clinic: what was a, and what would d be had a been 2 higher?
+# --------------------------------------------------------------------------------------
 patient = int(np.flatnonzero(second_clinic)[0])
 row = df.loc[[patient]]
 would_be = model.counterfactual(row, do={"a": lambda value: value + 2}, draws=2000)["d"]

@@ -1,5 +1,7 @@
-# %% [markdown]
-"""Quick start: a table with holes, a graph, and four answers, each beside the truth.
+"""Quick start: four answers, each beside the truth
+====================================================
+
+A table with holes, a graph, and five questions.
 
 Severity drives both who gets a high dose and how long recovery takes; the dose shortens it.
 Severity and dose are lost more often the longer recovery took, so that complete rows are a skewed
@@ -12,12 +14,14 @@ sample, and half of all rows have a hole. We
 5. fill the holes several times and pool an analysis of the filled tables.
 
 The table is simulated, so that the truth is known. Each `# %%` starts a cell for editors and
-notebooks; as a script it runs in less than half a minute on one core:
+notebooks; as a script it runs in less than half a minute on one core::
 
     python examples/quick_start.py
 """
 
-# %% The world: severity → dose, severity → days, dose → days
+# %%
+# The world: severity → dose, severity → days, dose → days
+# --------------------------------------------------------
 import numpy as np
 import pandas as pd
 
@@ -45,24 +49,32 @@ complete = pd.DataFrame(
     {"severity": severity, "dose": dose, "days": days_of(severity, dose, noise)}
 )
 
-# %% The table that we are given: what is lost depends on the days, which are always known
+# %%
+# The table that we are given: what is lost depends on the days, which are always known
+# -------------------------------------------------------------------------------------
 df = complete.copy()
 long_stay = (df["days"] - df["days"].mean()) / df["days"].std()
 for column in ("severity", "dose"):
     df.loc[rng.random(ROWS) < 1 / (1 + np.exp(0.8 - 1.5 * long_stay)), column] = np.nan
 print(f"{ROWS} patients, {df.isna().any(axis=1).mean():.0%} of them with a hole\n")
 
-# %% 1. What do the holes leave identified?
+# %%
+# 1. What do the holes leave identified?
+# --------------------------------------
 graph = "severity -> dose; severity -> days; dose -> days"
 print(misscnf.check(df, graph, effect=("dose", "days")).summary())
 
-# %% 2. Fit: no row is dropped, nothing is imputed first
+# %%
+# 2. Fit: no row is dropped, nothing is imputed first
+# ---------------------------------------------------
 model = MissCNF(graph, seed=0, progress=False).fit(df)
 better = model.comparison_["elpd_difference"]
 forms = ", ".join(f"{name}: {form}" for name, form in model.forms_.items())
 print(f"mechanisms ({forms}), {better:.2f} nats a held-out row better than linear ones\n")
 
-# %% 3. The effect of a dose of 2 instead of 1, on average over all patients
+# %%
+# 3. The effect of a dose of 2 instead of 1, on average over all patients
+# -----------------------------------------------------------------------
 effect = model.effect("days", do={"dose": 2.0}, versus={"dose": 1.0}, interval=0.95)
 truth = 6 * (np.tanh(1 / 1.5) - np.tanh(2 / 1.5))
 whole = df.dropna()
@@ -72,7 +84,9 @@ print("effect on the days: truth", f"{truth:.2f},", f"misscnf {effect.estimate:.
 print(f"regression on complete rows {regression:.2f}")
 print("95 % interval from {:.2f} to {:.2f}\n".format(*effect.interval))
 
-# %% 4. One patient of unknown severity: what if the dose had been 2.5?
+# %%
+# 4. One patient of unknown severity: what if the dose had been 2.5?
+# ------------------------------------------------------------------
 patient = int(np.flatnonzero(df["severity"].isna() & (df["dose"] < 1.0))[0])
 would_be = model.counterfactual(df.loc[[patient]], do={"dose": 2.5}, draws=500)["days"]
 low, high = np.quantile(would_be, [0.05, 0.95])
@@ -82,8 +96,11 @@ print(f"of 2.5: truth {answer:.2f}, misscnf {would_be.mean():.2f}", end=" ")
 print(f"(90 % from {low:.2f} to {high:.2f})\n")
 
 
-# %% 5. Fill the holes ten times, analyse each table, pool the answers by Rubin's rules.
-# proper=True: each table from another replicate of the fit, so that standard errors are right
+# %%
+# 5. Fill the holes ten times, analyse each table, pool the answers by Rubin's rules.
+# -----------------------------------------------------------------------------------
+#
+# ``proper=True`` takes each table from another replicate of the fit: standard errors are right.
 def mean_severity(table):
     """Returns the mean and its variance, as a complete table gives them."""
     return {"severity": table["severity"].mean()}, {"severity": table["severity"].var() / ROWS}
