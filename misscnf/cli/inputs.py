@@ -87,6 +87,8 @@ def read_model_rows(
     Where `partial`, one column is enough; the others are then missing in every row.
     """
     frame = read_rows(source, how)
+    if model.panel_ is not None:  # which reads long tables and wide ones itself
+        return frame
     made = {*model.schema_.indicators, *model.schema_.latent}  # nodes without a column
     nodes = [name for j, name in enumerate(model.schema_.nodes) if j not in made]
     absent = [name for name in nodes if name not in frame.columns]
@@ -202,7 +204,7 @@ def outline(folder: str) -> Outline:
     found = Outline.read(folder)
     if found is None:
         fitted = open_model(folder, quiet=True)  # says what is wrong
-        return Outline(fitted.graph_, fitted.schema_, fitted._replicated)
+        return Outline(fitted.graph_, fitted.schema_, fitted._replicated, fitted.panel_)
     return found
 
 

@@ -13,6 +13,7 @@ from misscnf.cli.options import Dates, Decimal, Json, Na, Quiet, Seed, Separator
 from misscnf.errors import InputError
 
 if TYPE_CHECKING:
+    from misscnf.queries.references import ReferenceBased
     from misscnf.queries.tipping import Sensitivity
 
 __all__ = ["sensitivity"]
@@ -41,6 +42,10 @@ def sensitivity(
     ratio: Annotated[
         str | None,
         option("--ratio", "Times lost values, rates of counts, odds of events.", "GRID"),
+    ] = None,
+    reference: Annotated[
+        str | None,
+        option("--reference", "Who left follows: MAR, J2R, CIR, CR, LMCF, or some.", "REGIMES"),
     ] = None,
     arm: Annotated[
         str | None,
@@ -82,20 +87,24 @@ def sensitivity(
         outputs.check_target(plot, "--plot")
     arguments.check_share(interval or None, "--interval")
     along = arguments.read_along({"strength": strength, "shift": shift, "ratio": ratio}, arm)
-    if not along:
-        raise InputError("give one of --strength, --shift and --ratio.")
+    if bool(along) == (reference is not None):
+        raise InputError("give one of --strength, --shift, --ratio and --reference.")
+    if reference is not None:
+        along = {"reference": [name.strip() for name in reference.split(",")]}
     if data is None:
         raise InputError("--data is needed: the table that the model was fitted to.")
     how = inputs.reading(na, sep, decimal, dates)
     asked = inputs.outline(model)
-    inputs.check_nodes([on], asked.graph_, "--on")
+    if asked.panel_ is None:
+        inputs.check_nodes([on], asked.graph_, "--on")
     inputs.check_nodes([loss] if loss else [], asked.graph_, "--loss")
     first = arguments.read_arm(do, "--do", asked)
     second = arguments.read_arm(versus, "--versus", asked)
     level = arguments.read_event(event, on, asked)
     table = inputs.read_model_rows(data, asked, how)
     fitted = inputs.open_model(model, quiet=quiet)
-    with inputs.naming("--loss" if loss else f"--{next(iter(along))}"):
+    blamed = "loss" if loss and not reference else next(iter(along))
+    with inputs.naming(f"--{blamed}"):
         found = fitted.sensitivity(
             on,
             first,
@@ -113,7 +122,7 @@ def sensitivity(
         outputs.write_files({plot: _drawn(found, Path(plot).suffix.lower())})
         say(f"wrote {plot}")
     if json:
-        outputs.print_json(_plain(found))
+        outputs.print_json(found.to_dict())
     else:
         typer.echo(str(found))
 
@@ -123,24 +132,10 @@ def _check_picture(plot: str) -> None:
         raise InputError(f"--plot {plot!r}: a picture is a .png, .svg or .pdf file.")
 
 
-def _drawn(found: Sensitivity, suffix: str) -> bytes:
+def _drawn(found: Sensitivity | ReferenceBased, suffix: str) -> bytes:
     """Returns the picture as a file holds it."""
     buffer = io.BytesIO()
     figure = found.plot().get_figure(root=True)
     assert figure is not None
     figure.savefig(buffer, format=suffix[1:], dpi=150)
     return buffer.getvalue()
-
-
-def _plain(found: Sensitivity) -> dict[str, object]:
-    """Returns an answer for JSON."""
-    return {
-        "outcome": found.effects[0].outcome,
-        "loss": found.loss,
-        "along": found.what,
-        "level": found.level,
-        "points": found.to_frame().to_dict(orient="records"),
-        "tipping_points": list(found.tipping_points),
-        "told": found.told,
-        "notes": list(found.cautions),
-    }

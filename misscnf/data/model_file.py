@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from misscnf.data.files import digest
+from misscnf.data.panel import Panel
 from misscnf.data.table import Schema
 from misscnf.errors import ModelFileError
 from misscnf.graph import CausalGraph
@@ -46,6 +47,8 @@ class Outline:
     schema_: Schema
     replicated: bool = False
     """Whether replicates of the fit lie beside it."""
+    panel_: Panel | None = None
+    """How a table over time was read; None for any other."""
 
     @staticmethod
     def read(folder: str | os.PathLike[str]) -> Outline | None:
@@ -54,7 +57,9 @@ class Outline:
         try:
             columns = Schema.columns_from(content["about"]["schema"])
             replicated = (expanded(folder) / REPLICATES).exists()
-            return Outline(read_graph(content), Schema(columns), replicated)
+            panel = content["about"].get("panel")
+            known = None if panel is None else Panel.from_dict(panel)
+            return Outline(read_graph(content), Schema(columns), replicated, known)
         except Exception:  # whatever nonsense leads to
             return None
 

@@ -31,6 +31,8 @@ from misscnf.queries.groups import Where
 from misscnf.queries.held_losses import at_strengths, with_indicator
 from misscnf.queries.incidence import RiskMixin
 from misscnf.queries.interventions import Do
+from misscnf.queries.references import ReferenceBased, Trial, compare_regimes, read_regimes
+from misscnf.queries.regimes import at_last_visit
 from misscnf.queries.shifts import Shift, ShiftedQuestion
 from misscnf.queries.tipping import Sensitivity
 from misscnf.queries.units import Units
@@ -55,6 +57,7 @@ class SensitivityMixin(RiskMixin):
         strength: Numbers | None = None,
         shift: ByArm | None = None,
         ratio: ByArm | None = None,
+        reference: str | Sequence[str] | None = None,
         where: Where | None = None,
         event: object = None,
         statistic: str | float = "mean",
@@ -64,7 +67,7 @@ class SensitivityMixin(RiskMixin):
         replicates: int | None = None,
         draws: int = 20_000,
         seed: int = 0,
-    ) -> Sensitivity:
+    ) -> Sensitivity | ReferenceBased:
         """Returns an effect along what cannot be known of a loss, and where it tips.
 
         Arguments:
@@ -80,6 +83,10 @@ class SensitivityMixin(RiskMixin):
                 both arms, or `{"do": [0, 1, 2]}` in one; `{"do": …, "versus": …}` is a grid.
             ratio: The same for what lost numbers, the rate of lost counts or the odds of a lost
                 event are multiplied by.
+            reference: Of a trial with repeated measures, what those who left are told to follow:
+                "MAR", "J2R" (jump to reference), "CIR" (copy increments), "CR" (copy reference) or
+                "LMCF" (the last mean), or a list of these. `versus` is the reference arm, and the
+                answer a `ReferenceBased`.
             where: Only units for which this holds without any intervention, such as "age > 60".
             event: The level whose risk is compared; a binary outcome's higher one by default.
             statistic: What of the outcome is compared; as in `effect`.
@@ -91,6 +98,14 @@ class SensitivityMixin(RiskMixin):
             seed: Where the randomness of the units starts.
         """
         self._graph()  # refuses a model that is not fitted
+        if reference is not None:
+            along = {"strength": strength, "shift": shift, "ratio": ratio}
+            _refuse_beside(loss=loss, where=where, event=event, **along)
+            if statistic != "mean":
+                raise InputError("reference-based imputation compares means of the outcome.")
+            regimes, arms = read_regimes(reference), (do, versus or {})
+            about = (interval, data, replicates, draws, seed)
+            return self._by_reference(outcome, arms, regimes, *about)
         column, drivers = _read_loss(outcome if loss is None else loss)
         self.graph_.index(column)  # refuses one that is not there
         self._refuse_panel("sensitivity")
@@ -144,6 +159,48 @@ class SensitivityMixin(RiskMixin):
                 found[i] = effect if like is None else _as_wide(effect, like)
                 bar(len(found), len(strengths))
         return [found[i] for i in range(len(strengths))], notes
+
+    def _by_reference(
+        self,
+        outcome: str,
+        arms: tuple[Do, Do],
+        regimes: Sequence[str],
+        interval: float | None,
+        data: Table | None,
+        replicates: int | None,
+        draws: int,
+        seed: int,
+    ) -> ReferenceBased:
+        """Returns the effect in a trial under regimes of those who left."""
+        self._refuse_level(interval, replicates)
+        check_count("draws", draws, least=2)
+        if self.panel_ is not None:
+            outcome = at_last_visit(outcome, self.panel_)
+        table, rules = self._rows_of_fit(data), self.settings_
+        trial = Trial.of(self.graph_, self.schema_, table, outcome, arms, self.panel_)
+        notes = self._warn_beyond(*arms)
+        source, _ = self._replicates(interval, data, replicates)
+        lines, doubts = compare_regimes(
+            trial,
+            self.model_,
+            regimes,
+            source,
+            level=interval,
+            draws=max(2, draws // len(trial.rows)),
+            few=rules.replicates.row_completions,
+            effort=rules.integration.completions,
+            seed=seed,
+            weights_seed=self.seed,
+            rows_of_table=len(table),
+        )
+        people, left = trial.sizes()
+        names = tuple(self.graph_.nodes[j] for j in trial.adjusted)
+        found = ReferenceBased(
+            outcome, dict(arms[0]), dict(arms[1]), lines, people, left, names, notes=notes + doubts
+        )
+        if source is None or doubts:
+            return found
+        return replace(found, level=interval, replicates=len(source))
 
     def _rows_of_fit(self, data: Table | None) -> IncompleteTable:
         if data is None and self._table is None:
@@ -237,6 +294,16 @@ class _Grid(NamedTuple):
 
 def _pair(point: tuple[float, ...]) -> tuple[float, float]:
     return point[0], point[-1]
+
+
+def _refuse_beside(**given: object) -> None:
+    """Refuses what has no meaning beside a regime of those who left."""
+    named = [f"{name}=" for name, value in given.items() if value is not None]
+    if named:
+        raise InputError(
+            f"reference= says what those who left follow, and goes without {named[0]}; ask for "
+            f"one of them at a time."
+        )
 
 
 def _read_loss(loss: object) -> tuple[str, list[str] | None]:

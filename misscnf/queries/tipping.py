@@ -67,6 +67,19 @@ class Sensitivity:
         frame.attrs["measure"] = self.effects[0].measure
         return frame
 
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain values, for JSON."""
+        return {
+            "outcome": self.effects[0].outcome,
+            "loss": self.loss,
+            "along": self.what,
+            "level": self.level,
+            "points": self.to_frame().to_dict(orient="records"),
+            "tipping_points": list(self.tipping_points),
+            "told": self.told,
+            "notes": list(self.cautions),
+        }
+
     @property
     def tipping_points(self) -> tuple[float, ...]:
         """Where the interval (or, without one, the estimate) meets zero, nearest first.

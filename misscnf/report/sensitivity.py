@@ -11,6 +11,7 @@ from typing import Any
 
 from misscnf.data.table import IncompleteTable
 from misscnf.display.style import STYLE
+from misscnf.errors import InputError
 from misscnf.estimators.fitted import FittedFlow
 from misscnf.queries.effects import Effect
 from misscnf.queries.tipping import Sensitivity
@@ -61,6 +62,11 @@ def ask_sensitivity(
         asked: Such as `{"shift": {"do": [0, 1, 2]}}`; as in `MissCNF.sensitivity`.
         how: Level, replicates, draws and seed of the page.
     """
+    if "reference" in asked:  # the page compares the higher level with the lower, whatever it is
+        raise InputError(
+            "the page has no regimes of those who left; ask model.sensitivity(…, reference=…), "
+            "where you say which arm is the reference."
+        )
     found = model.sensitivity(
         effect.outcome,
         effect.do,
@@ -68,6 +74,7 @@ def ask_sensitivity(
         **{"event": effect.event, **how, **asked},
         data=table,
     )
+    assert isinstance(found, Sensitivity)
     with new_figure(STYLE.wide, 2.75) as figure:
         found.plot(figure.subplots())
         drawn = image(figure, f"Sensitivity. {found.told}")

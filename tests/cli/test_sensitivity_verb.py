@@ -52,17 +52,37 @@ def test_a_table_and_a_picture_are_written(call, there):
         assert file.read(4) == b"\x89PNG"
 
 
+def test_those_who_left_follow_a_regime(call, there):
+    asked = ["sensitivity", "t", "--on", "y", "--do", "drug=1", "--versus", "drug=0"]
+    rng = np.random.default_rng(0)
+    drug = rng.integers(0, 2, 100)
+    frame = pd.DataFrame({"drug": drug, "y": rng.normal(drug)})
+    frame["y"] = frame["y"].mask(rng.random(100) < 0.2)
+    frame.to_csv("trial.csv", index=False)
+    model = MissCNF("drug -> y", "linear", progress=False).fit(frame)
+    model.save("t")
+    words = [*asked, "--reference", "MAR,J2R", "--interval", "0", "--data", "trial.csv"]
+    ended = call([*words, "--json", "--plot", "regimes.svg"])
+    assert ended.exit_code == 0, ended.stderr
+    own = model.sensitivity("y", {"drug": 1}, {"drug": 0}, reference=["MAR", "J2R"], interval=None)
+    told = [line["estimate"] for line in json.loads(ended.stdout)["regimes"]]
+    assert told == pytest.approx(own.table["estimate"].tolist(), abs=1e-12)
+    assert abs(told[1]) < abs(told[0])
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--strength", "much"], "--strength much: expected numbers"),
         (["--strength", "0:1:0"], "a grid is low:high:step"),
         (["--strength", "1", "--shift", "1"], "give one of --strength, --shift"),
-        ([], "give one of --strength, --shift and --ratio"),
+        ([], "give one of --strength, --shift, --ratio and --reference"),
         (["--strength", "1", "--arm", "do"], "--arm is for --shift and --ratio"),
         (["--shift", "1", "--arm", "drug"], "expected do, versus or grid"),
         (["--strength", "1", "--loss", "dose"], "no cell of 'dose' is lost"),
         (["--strength", "1", "--loss", "z"], "--loss"),
+        (["--reference", "J2R", "--shift", "1"], "give one of --strength, --shift, --ratio and"),
+        (["--reference", "jump"], "reference is a regime of those who left"),
         (["--ratio", "-1"], "ratio is positive numbers"),
         (["--strength", "1", "--plot", "curve.gif"], "a picture is a .png"),
     ],
