@@ -101,10 +101,9 @@ def effect(
     level = arguments.read_event(event, on, asked)
     if interval is not None and data is None and not asked.replicated:
         raise InputError(NEEDS_DATA)
-    if data is None and (population or ("rows" if asked.graph_.blocks else "model")) == "rows":
-        raise InputError(
-            "an average over the rows needs --data, their table; or ask for --population model."
-        )
+    over_rows = (population or ("rows" if asked.graph_.blocks else "model")) == "rows"
+    if over_rows and data is None:
+        _refuse_without_rows(at_hand=asked.replicated)  # with which rows may lie
     for given_too, flag in ((treated, "--treated"), (by, "--by"), (beside, "--beside")):
         if given_too and name is not None:
             raise InputError(f"{flag} is for one value of {name}, not for a grid.")
@@ -114,6 +113,8 @@ def effect(
     fitted = inputs.open_model(model, quiet=quiet)
     if interval is not None and data is None and not fitted._replicated:
         raise InputError(NEEDS_DATA)  # those beside it are of another fit
+    if over_rows and data is None:
+        _refuse_without_rows(at_hand=fitted._has_rows)
     given: dict[str, Any] = {
         "versus": against or None,
         "where": where,
@@ -142,6 +143,13 @@ def effect(
         outputs.print_json(shown)
     else:
         typer.echo(shown)
+
+
+def _refuse_without_rows(*, at_hand: bool) -> None:
+    if not at_hand:
+        raise InputError(
+            "an average over the rows needs --data, their table; or ask for --population model."
+        )
 
 
 def _extra(

@@ -237,8 +237,10 @@ def keep_replicates(model: FittedFlow, folder: str) -> None:
         return
     if kept is not None:
         count, size = kept
+        rows = model._cache.kept_rows
+        also = "" if rows is None else f", with the {len(rows[0]):,} rows that are averaged over,"
         say(
-            f"kept {count} replicates of the fit in {folder} ({_size(size)}): further "
+            f"kept {count} replicates of the fit{also} in {folder} ({_size(size)}): further "
             f"intervals are quick, and need no --data"
         )
 

@@ -152,7 +152,9 @@ class FittedFlow(QueryMixin):
         """Writes the fitted model to a folder, as safetensors and JSON.
 
         Replicates of the fit that intervals have made are saved beside it, so that a further
-        interval of the loaded model costs a sweep, and asks for no table.
+        interval of the loaded model costs a sweep, and asks for no table. Where effects are
+        averaged over the rows of the table by default, `replicates.safetensors` holds these too,
+        and is the one file to leave out if the folder is given to others.
         """
         self._graph()  # refuses a model that is not fitted
         history = self.history_.astype(object)
@@ -184,7 +186,10 @@ class FittedFlow(QueryMixin):
             drop_replicates(folder)
 
     def _save_replicates(self, folder: str | os.PathLike[str]) -> tuple[int, int] | None:
-        """Writes replicates that are not on disk; returns how many, and the bytes they take."""
+        """Writes replicates that are not on disk; returns how many, and the bytes they take.
+
+        Rows that effects are averaged over by default go with them.
+        """
         key = self._cache.unsaved
         if key is None:
             return None
@@ -192,7 +197,11 @@ class FittedFlow(QueryMixin):
         about: dict[str, Any] = {"fit": self._fingerprint(), "key": key, "doubt": found.doubt}
         about["rivals"] = [rival.to_dict() for rival in found.rivals]
         about["without"] = [[one.cells, one.column] for one in found.without]
-        size = save_replicates(folder, self.model_, found.models, about, found.tensors())
+        beside = found.tensors()
+        if self._rows_matter and self._table is not None and key.endswith(self._table.digest):
+            values, observed = self._cache.kept_rows = self._table.values, self._table.observed
+            beside |= {"rows.values": values, "rows.observed": observed}
+        size = save_replicates(folder, self.model_, found.models, about, beside)
         self._cache.unsaved = None
         return len(found), size
 
@@ -213,6 +222,9 @@ class FittedFlow(QueryMixin):
         saved = load_replicates(folder, self.model_, self._fingerprint())
         if saved is not None:
             models, beside, said = saved
+            if "rows.values" in beside and said["key"].endswith(str(self._digest)):
+                values, observed = (beside.pop(f"rows.{what}") for what in ("values", "observed"))
+                self._cache.kept_rows = values.clone(), observed
             structure = Structure.of(self.graph_, self.schema_.domains, self.model_.keys)
             line = structure.build(Shape(hidden=())).double()
             rivals = [SolvedRival.from_dict(entry, self.model_) for entry in said["rivals"]]

@@ -116,6 +116,8 @@ class Cache:
     """Those of them that were made here last, and are not on disk yet."""
     rows: tuple[str, RowPopulation] | None = None
     """The rows that an average was last taken over, and which they are."""
+    kept_rows: tuple[Tensor, Tensor] | None = None
+    """Values and what is observed of the rows of the fit, as saved with its replicates."""
     replicating: threading.Lock = field(default_factory=threading.Lock)
     """Held while replicates are made, so that threads that ask for the same make them once."""
 
@@ -399,7 +401,7 @@ class EffectMixin:
         if self.graph_.blocks:
             return "rows", "the graph has a block, whose law then hardly matters"
         why = self._doubted_covariates(ask)
-        if not why or data is not None or self._table is not None:
+        if not why or data is not None or self._has_rows:
             return ("rows", why) if why else ("model", "")
         safer = "so an average over the rows themselves is safer; give the table of the fit for it"
         return "model", f"{why}, {safer}"
@@ -423,18 +425,36 @@ class EffectMixin:
     def _rows(self, data: Table | None, draws: int, seed: int) -> RowPopulation:
         """Returns the rows of the table, completed so often that they are about so many units."""
         if data is None and self._table is None:
-            raise InputError(
-                "an average over the rows needs the table of the fit, which a saved model leaves "
-                "behind; pass it as data=, or ask for population='model'."
-            )
-        table = self._table_of_fit(data)
-        times = max(2, draws // len(table))
-        key, kept = f"{times} {seed} {table.digest}", self._cache.rows
+            if self._cache.kept_rows is None:
+                raise InputError(
+                    "an average over the rows needs the table of the fit, which a saved model "
+                    "leaves behind; pass it as data=, or ask for population='model'."
+                )
+            (values, observed), digest = self._cache.kept_rows, self._digest
+        else:
+            table = self._table_of_fit(data)
+            values, observed, digest = table.values, table.observed, table.digest
+        times = max(2, draws // len(values))
+        key, kept = f"{times} {seed} {digest}", self._cache.rows
         if kept is None or kept[0] != key:
             effort = self.settings_.integration.completions
-            given = (self.model_, table.values, table.observed, times, effort, seed)
+            given = (self.model_, values, observed, times, effort, seed)
             kept = self._cache.rows = (key, RowPopulation.of(*given))
         return kept[1]
+
+    @property
+    def _has_rows(self) -> bool:
+        """Whether the rows of the fit are at hand: in memory, or saved with its replicates."""
+        return self._table is not None or self._cache.kept_rows is not None
+
+    @property
+    def _rows_matter(self) -> bool:
+        """Whether effects are averaged over the rows of the fit where nothing else is said.
+
+        Such rows are saved with the replicates: an interval that asks for no table would be about
+        other people otherwise.
+        """
+        return bool(self.graph_.blocks or self.denied_ or self.rough_)
 
     def _replicates(
         self, interval: float | None, data: Table | None, count: int | None

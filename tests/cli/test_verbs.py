@@ -258,6 +258,26 @@ def test_replicates_are_kept_beside_the_model(call, here, monkeypatch):
     assert (again.stdout, "kept" in again.stderr) == (first.stdout, False)
 
 
+def test_a_second_interval_is_about_the_rows_of_the_first(call, here):
+    """Rows that deny the law of the covariates are who is averaged over, and go on being so."""
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=300)
+    b, t = a + 0.5 * rng.normal(size=300), a + rng.normal(size=300)
+    y = t * a + b + rng.normal(size=300)
+    pd.DataFrame({"a": a, "b": b, "t": t, "y": y}).to_csv("tied.csv", index=False)
+    graph = "a -> t; a, b, t -> y"
+    done(call(["fit", "tied.csv", "--graph", graph, "--preset", "linear", "--out", "tied"]))
+    ask = "effect tied --on y --do t=1 --versus t=0 --interval 0.9"
+    first = done(call(f"{ask} --data tied.csv"))
+    assert "over the rows of the table" in first.stdout
+    assert "replicates of the fit, with the 300 rows that are averaged over, in" in first.stderr
+    assert done(call(ask)).stdout == first.stdout
+    (here / "tied" / "replicates.safetensors").unlink()  # what is left holds no row
+    assert "give the table of the fit" in done(call("effect tied --on y --do t=1")).stdout
+    refused = call("effect tied --on y --do t=1 --population rows")
+    assert (refused.exit_code, "needs --data" in refused.stderr) == (2, True)
+
+
 def test_counterfactuals_of_single_rows_have_intervals(call, here):
     done(call("effect model --on y --do t=1 --interval 0.9 --draws 50 --data data.csv"))
     pd.read_csv("data.csv").head(3).to_csv("three.csv", index=False)

@@ -62,6 +62,19 @@ def test_the_law_of_complete_members_is_in_no_answer_about_rows(model, tmp_path)
     assert not spoilt.sample(50, seed=0)["a"].equals(model.sample(50, seed=0)["a"])
 
 
+def test_rows_are_saved_with_replicates_and_by_nothing_else(model, tmp_path):
+    fresh = MissCNF("{a, b} -> t; {a, b}, t -> y", "linear", progress=False).fit(table())
+    fresh.save(tmp_path / "plain")
+    with pytest.raises(InputError, match="needs the table of the fit"):
+        MissCNF.load(tmp_path / "plain").effect("y", {"t": 1.0}, {"t": 0.0})
+    asked = {"do": {"t": 1.0}, "versus": {"t": 0.0}, "interval": 0.9}
+    first = model.effect("y", **asked)
+    model.save(tmp_path / "replicated")
+    again = MissCNF.load(tmp_path / "replicated").effect("y", **asked)
+    assert (again.estimate, again.interval) == (first.estimate, first.interval)
+    assert again.population == "rows"
+
+
 def test_holes_are_completed_and_reweighted_by_each_replicate():
     df = table(2000)
     rng = np.random.default_rng(1)
