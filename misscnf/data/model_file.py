@@ -20,6 +20,7 @@ from misscnf.data.panel import Panel
 from misscnf.data.table import Schema
 from misscnf.errors import ModelFileError
 from misscnf.graph import CausalGraph
+from misscnf.graph.histories import Reading
 from misscnf.paths import expanded
 
 __all__ = [
@@ -68,7 +69,9 @@ def read_graph(content: Mapping[str, Any]) -> CausalGraph:
     """Returns the graph that the JSON of a model holds."""
     plain = CausalGraph.read(dict(content["graph"]))
     beside = content.get("blocks"), content.get("auxiliary", ()), content.get("latent")
-    return CausalGraph.from_edges(plain.edges, plain.nodes, *beside)
+    graph = CausalGraph.from_edges(plain.edges, plain.nodes, *beside)
+    read = {name: Reading.from_list(of) for name, of in content.get("readings", {}).items()}
+    return graph.with_readings({graph.index(name): reading for name, reading in read.items()})
 
 
 def read_about(source: Path) -> dict[str, Any]:

@@ -29,11 +29,14 @@ import pandas as pd
 
 from misscnf.data.cells import Label, listed, plain, row_label
 from misscnf.data.codecs import Column, Fixed, Levels
+from misscnf.data.domains import Binary, Categorical, Count, Domain, Ordinal, Semicontinuous
 from misscnf.data.kinds import KindRules, Kinds, Note, choose_columns, read_requests
 from misscnf.data.scales import Unit
 from misscnf.data.table import Schema
 from misscnf.errors import InputError
-from misscnf.graph.template import Template, Unrolled, at_visit
+from misscnf.graph import CausalGraph
+from misscnf.graph.histories import Feature, Reading
+from misscnf.graph.template import Read, Template, Unrolled, at_visit
 
 __all__ = ["Panel"]
 
@@ -55,6 +58,8 @@ class Panel:
     """Columns after which nothing is measured, with what they say before and at the event."""
     left_out: tuple[str, ...] = ()
     """Nodes that no row shows, such as the first visits of an outcome that is measured later."""
+    unshown: tuple[str, ...] = ()
+    """Nodes that no row shows, and that something shown depends on."""
 
     @staticmethod
     def learn(
@@ -83,13 +88,62 @@ class Panel:
             bare._check_event(name)
             events[name] = (codec.levels[0], codec.levels[1])
         wide = replace(bare, events=events)._with_events(wide, frame)
-        panel = replace(bare, events=events, left_out=bare._never_seen(wide))
+        left_out, unshown = bare._never_seen(wide)
+        panel = replace(bare, events=events, left_out=left_out, unshown=unshown)
         wide = wide.drop(columns=list(panel.left_out))
         return panel, panel._schema(known, wide), wide
 
     def unrolled(self) -> Unrolled:
         """Returns the template over the visits."""
-        return self.template.unroll(self.visits, self.left_out)
+        return self.template.unroll(self.visits, self.left_out, self.unshown)
+
+    def graph(self, domains: Mapping[str, Domain]) -> CausalGraph:
+        """Returns the unrolled graph, with what mechanisms read of histories.
+
+        Arguments:
+            domains: What the values of each node can be.
+        """
+        unrolled = self.unrolled()
+        graph = CausalGraph.from_edges(unrolled.edges, unrolled.nodes)
+        readings = {}
+        for name, reads in unrolled.reads.items():
+            node, place = graph.index(name), {p: k for k, p in enumerate(graph.parents_of(name))}
+            readings[node] = Reading(
+                tuple(
+                    Feature(
+                        read.name,
+                        read.function,
+                        tuple(place[p] for p in read.nodes),
+                        *self._numbers(read, domains[read.nodes[0]]),
+                    )
+                    for read in reads
+                )
+            )
+        return graph.with_readings(readings)
+
+    def _numbers(self, read: Read, domain: Domain) -> tuple[float, float]:
+        """Returns location and scale of a history; refuses one that its column does not have."""
+        wanted = "numbers, or of columns of two levels"
+        if read.function in ("value", "mean"):
+            fits = not isinstance(domain, Ordinal | Categorical)
+        else:
+            fits, wanted = (
+                isinstance(domain, Binary | Count),
+                "columns of two levels, or of counts",
+            )
+        if read.function == "value" or not fits:
+            if fits:
+                return 0.0, 1.0
+            raise InputError(
+                f"the graph over time has {read.name}, and {read.nodes[0]} is {domain.kind}; "
+                f"{read.function} is for {wanted}."
+            )
+        if read.function == "mean":
+            if isinstance(domain, Binary | Count | Semicontinuous):
+                return domain.location, domain.scale
+            return 0.0, 1.0
+        middle = len(self.visits) / 2.0  # of numbers of visits, spread evenly
+        return (0.0, 1.0) if read.function == "ever" else (middle, middle / 3.0**0.5)
 
     @property
     def summary(self) -> str:
@@ -227,20 +281,25 @@ class Panel:
                         f"later cells holes, or leave these rows out."
                     )
 
-    def _never_seen(self, wide: pd.DataFrame) -> tuple[str, ...]:
-        """Returns the nodes that no row shows and nothing depends on, so that they say nothing."""
-        whole = self.template.unroll(self.visits)
+    def _never_seen(self, wide: pd.DataFrame) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Returns the nodes that no row shows: those on which nothing depends, and the others.
+
+        The former say nothing.
+        """
+        blank = [node for node in wide.columns if not wide[node].notna().any()]
+        whole = self.template.unroll(self.visits, unshown=blank)
         children: dict[str, set[str]] = {node: set() for node in whole.nodes}
         for cause, effect in whole.edges:
             children[cause].add(effect)
         found: set[str] = set()
         for node in reversed(whole.nodes):
-            if children[node] <= found and not wide[node].notna().any():
+            if children[node] <= found and node in blank:
                 found.add(node)
         once = [name for name in self.template.baseline if name in found]
         if once:
             raise InputError(f"column {once[0]!r} has no value at all; leave it out of the graph.")
-        return tuple(node for node in whole.nodes if node in found)
+        left_out = tuple(node for node in whole.nodes if node in found)
+        return left_out, tuple(node for node in blank if node not in found)
 
     def _schema(self, known: Mapping[str, tuple[Column, Note]], wide: pd.DataFrame) -> Schema:
         """Returns the codecs of the wide rows: at all visits of a column, one."""
@@ -316,9 +375,8 @@ class Panel:
         """Returns plain values, for JSON."""
         events = {name: list(levels) for name, levels in self.events.items()}
         about = {"id": self.id, "time": self.time, "visits": list(self.visits)}
-        left_out = list(self.left_out)
-        template = self.template.to_dict()
-        return {**about, "template": template, "events": events, "left out": left_out}
+        blank = {"left out": list(self.left_out), "unshown": list(self.unshown)}
+        return {**about, "template": self.template.to_dict(), "events": events, **blank}
 
     @staticmethod
     def from_dict(entry: Mapping[str, Any]) -> Panel:
@@ -330,6 +388,7 @@ class Panel:
             tuple(entry["visits"]),
             {name: (levels[0], levels[1]) for name, levels in entry["events"].items()},
             tuple(entry["left out"]),
+            tuple(entry.get("unshown", ())),
         )
 
 

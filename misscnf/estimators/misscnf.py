@@ -224,9 +224,8 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         given, panel, schema, keys = source, None, None, None
         if self.id is not None or self.time is not None:
             panel, schema, source = self._read_panel(source, settings)
-            unrolled = panel.unrolled()
-            graph = CausalGraph.from_edges(unrolled.edges, unrolled.nodes)
-            keys = [unrolled.keys[name] for name in graph.nodes]
+            graph = panel.graph(dict(zip(schema.nodes, schema.domains, strict=True)))
+            keys = [panel.unrolled().keys[name] for name in graph.nodes]
         else:
             graph = self._read_graph(source.columns).with_auxiliary(self.auxiliary, source.columns)
             graph = graph.with_loss(self.loss, holed_columns(source))
@@ -492,7 +491,7 @@ def _rough(fitted: Fitted, level: float) -> dict[str, dict[str, Any]]:
     most = level / max(len(found), 1)
     return {
         nodes[node]: {
-            "along": nodes[structure.graph.parents[node][rough.parent]],
+            "along": structure.graph.read_by(node)[rough.parent],
             "p_value": min(1.0, rough.p_value * len(found)),
         }
         for block, rough in found.items()

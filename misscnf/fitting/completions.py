@@ -26,6 +26,7 @@ from misscnf.inference.chains import Chains
 from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import Effort, Efforts, integrate
 from misscnf.mechanisms import Mechanism, standard_normal_log_prob
+from misscnf.mechanisms.history import read_parents_by
 from misscnf.model import StructuralModel
 from misscnf.threads import row_parts, side_by_side, spawn
 
@@ -67,7 +68,7 @@ class Cells:
     own: Tensor
     """(f + D,)"""
     parents: Tensor
-    """(f + D, p)"""
+    """(f + D, p) what the mechanism reads of them"""
     place: Tensor
     """(K, e) where the factor of each completion stands among the f + D"""
     log_factor: Tensor
@@ -211,7 +212,8 @@ class Completions:
         own = torch.cat([self.own[0][seen, node], self.own[completion, drawn_row, node]])
         of_seen = self.completed[0][seen[:, None], columns]
         of_drawn = self.completed[completion[:, None], drawn_row[:, None], columns]
-        parents = torch.cat([of_seen, of_drawn])
+        reading = self.plan.graph.readings.get(node)
+        parents = read_parents_by(reading, torch.cat([of_seen, of_drawn]))
         log_factor = self.log_factor[:, drawn, node]
         place, alone = number.gather(0, first), bool(distinct.all())
         return Cells(free, component, own, parents, place, log_factor, alone)

@@ -30,7 +30,7 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Number
 from typing import Any, TypeAlias
@@ -41,6 +41,7 @@ import pandas as pd
 
 from misscnf.errors import InputError, naming
 from misscnf.graph import readers
+from misscnf.graph.histories import Reading
 from misscnf.graph.indicators import Loss, check_indicators, column_of, loss_edges
 from misscnf.graph.latents import Latent, check_latent, read_latent
 from misscnf.graph.template import is_over_time
@@ -73,6 +74,9 @@ class CausalGraph:
     """Nodes that help to tell what is lost; arrows into them are no causes."""
     latent: dict[str, int | None] = field(default_factory=dict, hash=False)
     """Nodes that nobody measures, with their number of classes; None for a number."""
+    readings: dict[int, Reading] = field(default_factory=dict, hash=False)
+    """What mechanisms read of the parents of some nodes (`graph.histories`); others read them one
+    by one."""
 
     @classmethod
     def from_edges(
@@ -326,6 +330,22 @@ class CausalGraph:
         edges = loss_edges(loss, self.nodes, parents, set(holes).difference(self.auxiliary))
         beside = (self.blocks, self.auxiliary, self.latent)
         return CausalGraph.from_edges([*self.edges, *edges], self.nodes, *beside)
+
+    def with_readings(self, readings: Mapping[int, Reading]) -> CausalGraph:
+        """Returns the same graph with what mechanisms read of parents."""
+        return replace(self, readings=dict(readings))
+
+    def without_parents(self, alone: Collection[int]) -> CausalGraph:
+        """Returns the graph in which some nodes have no parents."""
+        parents = tuple(() if i in alone else of for i, of in enumerate(self.parents))
+        readings = {i: reading for i, reading in self.readings.items() if i not in alone}
+        return replace(self, parents=parents, readings=readings)
+
+    def read_by(self, node: int) -> tuple[str, ...]:
+        """Returns what the mechanism of a node reads: its parents, or histories over them."""
+        if node in self.readings:
+            return tuple(feature.name for feature in self.readings[node].features)
+        return tuple(self.nodes[p] for p in self.parents[node])
 
     def without_indicators(self) -> CausalGraph:
         """Returns the graph of the values alone."""

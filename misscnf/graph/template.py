@@ -20,14 +20,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, NamedTuple, cast, get_args
 
 import networkx as nx
 
 from misscnf.errors import InputError
+from misscnf.graph.histories import Function, History
 
-__all__ = ["Cause", "Template", "Unrolled", "at_visit", "is_over_time", "split_index"]
+__all__ = ["Cause", "Template", "Unrolled", "Read", "at_visit", "is_over_time", "split_index"]
 
 
 def is_over_time(name: object) -> bool:
@@ -49,31 +50,54 @@ def at_visit(name: str, visit: object) -> str:
     return f"{name}[{visit:g}]" if isinstance(visit, float) else f"{name}[{visit}]"
 
 
-def split_index(name: str) -> tuple[str, int | None]:
-    """Returns a name and by how many visits its index is shifted; None where it has no index."""
+class End(NamedTuple):
+    """An end of an arrow."""
+
+    name: str
+    shift: int | None
+    """By how many visits its index is shifted; None where it has no index."""
+    history: History | Literal[""] = ""
+    """The function of its history that is meant; empty for the column itself."""
+
+
+def split_index(name: str) -> End:
+    """Returns a name, by how many visits its index is shifted, and which history it is."""
     found = _indexed(name)
     if found is None:
-        _refuse_history(name)
-        return name, None
+        history, column = _split_history(name)
+        if not history:
+            return End(name, None)
+        found = _indexed(column)
+        if found is None:
+            raise InputError(
+                f"{name!r} is a function of a history, and leaves open up to which visit; write "
+                f"{history}({column})[t-1], or {history}({column})[t] with this visit."
+            )
+        return split_index(f"{history}({found['name']})[{found['index']}]")
     shift = _shift(found["index"])
     if shift is None:
         raise InputError(
             f"the graph over time has the index [{found['index']}] in {name!r}, which is not "
             f"known; an index is t, t-1, t-2 and so on."
         )
-    column = found["name"].strip()
-    _refuse_history(column)
+    history, column = _split_history(found["name"].strip())
     steps = int(shift["steps"] or 0)
-    return column, -steps if shift["sign"] == "-" else steps
+    return End(column, -steps if shift["sign"] == "-" else steps, history)
 
 
-def _refuse_history(name: str) -> None:
-    if re.fullmatch(r"(mean|ever|count|since|last|missing)\(.*\)", name, re.DOTALL):
+def _split_history(name: str) -> tuple[History | Literal[""], str]:
+    """Returns the function of a history and its column; an empty one for a column as it is."""
+    found = re.fullmatch(
+        rf"({'|'.join((*get_args(History), 'missing'))})\((.*)\)", name, re.DOTALL
+    )
+    if found is None:
+        return "", name
+    if found[1] == "missing":
         raise InputError(
-            f"{name!r} is a function of a column's history, or of its holes, which graphs over "
-            f"time do not have yet; draw arrows from the visits that matter, such as L[t-1] and "
-            f"L[t-2]."
+            f"{name!r} is the loss of a value, which graphs over time do not have yet; give a "
+            f"wide table with a column a visit and its graph, such as L2 -> missing(L2)."
         )
+    return cast("History", found[1]), found[2].strip()
 
 
 @dataclass(frozen=True)
@@ -83,6 +107,8 @@ class Cause:
     name: str
     lag: int | None
     """How many visits before; None for what is measured once a person, and for the clock."""
+    history: History | Literal[""] = ""
+    """The function of its visits up to then that is the cause; empty for that visit itself."""
 
     @staticmethod
     def now() -> Cause:
@@ -92,7 +118,17 @@ class Cause:
     def __str__(self) -> str:
         if self.lag is None:
             return self.name
-        return f"{self.name}[t-{self.lag}]" if self.lag else f"{self.name}[t]"
+        own = f"{self.history}({self.name})" if self.history else self.name
+        return f"{own}[t-{self.lag}]" if self.lag else f"{own}[t]"
+
+
+class Read(NamedTuple):
+    """A number that a mechanism reads: the value of a node, or a history of several."""
+
+    name: str
+    function: Function
+    nodes: tuple[str, ...]
+    """The earliest first."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +140,8 @@ class Unrolled:
     edges: tuple[tuple[str, str], ...]
     keys: dict[str, str]
     """For each node the key of its mechanism; tied nodes have one."""
+    reads: dict[str, tuple[Read, ...]] = field(default_factory=dict)
+    """For nodes with histories as causes, what their mechanism reads."""
 
 
 @dataclass(frozen=True)
@@ -135,8 +173,11 @@ class Template:
         named = dict.fromkeys([split_index(str(name)) for name in nodes])
         named |= dict.fromkeys(end for pair in pairs for end in pair)
         clocks = {Template.clock, clock}
-        varying = dict.fromkeys(n for n, shift in named if shift is not None and n not in clocks)
-        baseline = dict.fromkeys(n for n, shift in named if shift is None and n not in clocks)
+        varying = dict.fromkeys(e.name for e in named if e.shift is not None)
+        baseline = dict.fromkeys(e.name for e in named if e.shift is None)
+        varying, baseline = (
+            {name: None for name in names if name not in clocks} for names in (varying, baseline)
+        )
         both = [name for name in baseline if name in varying]
         if both:
             raise InputError(
@@ -151,12 +192,12 @@ class Template:
             )
         causes: dict[str, dict[Cause, None]] = {name: {} for name in (*baseline, *varying)}
         for cause, effect in pairs:
-            if effect[0] in clocks:
+            if effect.name in clocks:
                 raise InputError(
-                    f"the arrow {cause[0]} → {effect[0]} makes {effect[0]!r} an effect, and it is "
-                    f"the time of a visit, which nothing changes; leave the arrow out."
+                    f"the arrow {cause.name} → {effect.name} makes {effect.name!r} an effect, and "
+                    f"it is the time of a visit, which nothing changes; leave the arrow out."
                 )
-            causes[effect[0]][_lagged(cause, effect, clocks)] = None
+            causes[effect.name][_lagged(cause, effect, clocks)] = None
         early = _ordered(baseline, {n: [c.name for c in causes[n]] for n in baseline})
         within = {n: [c.name for c in causes[n] if c.lag == 0] for n in varying}
         late = _ordered(varying, within)
@@ -177,12 +218,19 @@ class Template:
         """Returns the direct causes of a column."""
         return tuple(self.causes[name])
 
-    def unroll(self, visits: Sequence[object], left_out: Collection[str] = ()) -> Unrolled:
+    def unroll(
+        self,
+        visits: Sequence[object],
+        left_out: Collection[str] = (),
+        unshown: Collection[str] = (),
+    ) -> Unrolled:
         """Writes the template out over the visits.
 
         Arguments:
             visits: What each is called, in their order.
             left_out: Nodes that no row shows, such as `Y[0]` of an outcome that is measured later.
+            unshown: Nodes that no row shows either, and that something depends on; the last seen
+                value of a column is that of no such visit.
         """
         far = self.longest
         if (far.lag or 0) >= len(visits):
@@ -192,8 +240,9 @@ class Template:
             )
         nodes, edges = list(self.baseline), list[tuple[str, str]]()
         keys = {name: name for name in self.baseline}
+        reads = dict[str, tuple[Read, ...]]()
         edges += [(cause.name, name) for name in self.baseline for cause in self.of(name)]
-        alone = self._seen_once(visits, left_out)
+        alone = self._seen_once(visits, left_out, unshown)
         for k, visit in enumerate(visits):
             if self.timed:
                 nodes.append(at_visit(self.clock, visit))
@@ -202,18 +251,22 @@ class Template:
                 node = at_visit(name, visit)
                 if node in left_out:
                     continue
-                there = self._there(name, k, visits, left_out)
+                there = self._there(name, k, visits, left_out, unshown)
                 keys[node] = self._key(name, there)
                 if keys[node] in alone:
-                    there.pop(Cause.now(), None)
+                    there = _told_apart(there)
                 nodes.append(node)
-                edges += [(found, node) for found in there.values()]
-        return Unrolled(tuple(nodes), tuple(edges), keys)
+                edges += [(cause, node) for of in there.values() for cause in of.nodes]
+                if any(cause.history for cause in there):
+                    reads[node] = tuple(there.values())
+        return Unrolled(tuple(nodes), tuple(dict.fromkeys(edges)), keys, reads)
 
-    def _seen_once(self, visits: Sequence[object], left_out: Collection[str]) -> set[str]:
+    def _seen_once(
+        self, visits: Sequence[object], left_out: Collection[str], unshown: Collection[str]
+    ) -> set[str]:
         """Returns the keys of mechanisms that serve one visit alone, which tells no time."""
         keys = Counter(
-            self._key(name, self._there(name, k, visits, left_out))
+            self._key(name, self._there(name, k, visits, left_out, unshown))
             for k, visit in enumerate(visits)
             for name in self.varying
             if at_visit(name, visit) not in left_out
@@ -221,25 +274,42 @@ class Template:
         return {key for key, count in keys.items() if count == 1}
 
     def _there(
-        self, name: str, k: int, visits: Sequence[object], left_out: Collection[str]
-    ) -> dict[Cause, str]:
+        self,
+        name: str,
+        k: int,
+        visits: Sequence[object],
+        left_out: Collection[str],
+        unshown: Collection[str],
+    ) -> dict[Cause, Read]:
         """Returns the causes that a column has at the k-th visit, with their nodes."""
-        found = {cause: self._node(cause, k, visits) for cause in self.of(name)}
-        return {c: node for c, node in found.items() if node is not None and node not in left_out}
+        found = dict[Cause, Read]()
+        for cause in self.of(name):
+            nodes = [node for node in self._nodes(cause, k, visits) if node not in left_out]
+            if cause.history == "last":
+                nodes = [node for node in nodes if node not in unshown][-1:]
+            if nodes:
+                found[cause] = _read(cause, tuple(nodes), visits[k - (cause.lag or 0)])
+        return found
 
-    def _key(self, name: str, there: Mapping[Cause, str]) -> str:
+    def _key(self, name: str, there: Mapping[Cause, object]) -> str:
         """Returns the key of a mechanism: the column, and its causes where some are not there."""
         if len(there) == len(self.of(name)):
             return f"{name}[t]"
         return f"{name}[t] of {', '.join(sorted(map(str, there))) or 'nothing'}"
 
-    def _node(self, cause: Cause, k: int, visits: Sequence[object]) -> str | None:
-        """Returns the node of a cause at the k-th visit, None before the first."""
+    def _nodes(self, cause: Cause, k: int, visits: Sequence[object]) -> list[str]:
+        """Returns the nodes of a cause at the k-th visit, none before the first."""
         if cause == Cause.now():
-            return at_visit(self.clock, visits[k])
+            return [at_visit(self.clock, visits[k])]
         if cause.lag is None:
-            return cause.name
-        return at_visit(cause.name, visits[k - cause.lag]) if k >= cause.lag else None
+            return [cause.name]
+        last = k - cause.lag
+        first = 0 if cause.history else last
+        return (
+            [at_visit(cause.name, visit) for visit in visits[first : last + 1]]
+            if last >= 0
+            else []
+        )
 
     def __str__(self) -> str:
         parts = [f"{cause} → {name}" for name in self.baseline for cause in self.of(name)]
@@ -248,48 +318,78 @@ class Template:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values, for JSON."""
-        causes = {name: [[c.name, c.lag] for c in of] for name, of in self.causes.items()}
+        causes = {
+            name: [[c.name, c.lag, *([c.history] if c.history else [])] for c in of]
+            for name, of in self.causes.items()
+        }
         return {"baseline": list(self.baseline), "varying": list(self.varying), "causes": causes}
 
     @staticmethod
     def from_dict(entry: Mapping[str, Any]) -> Template:
         """Reads what `to_dict` wrote."""
         causes = {
-            name: tuple(Cause(str(cause), lag) for cause, lag in of)
+            name: tuple(Cause(str(cause), *rest) for cause, *rest in of)
             for name, of in entry["causes"].items()
         }
         return Template(tuple(entry["baseline"]), tuple(entry["varying"]), causes)
 
 
-def _lagged(
-    cause: tuple[str, int | None], effect: tuple[str, int | None], clocks: Collection[str]
-) -> Cause:
+def _read(cause: Cause, nodes: tuple[str, ...], visit: object) -> Read:
+    """Returns what is read of a cause with these nodes, up to a visit."""
+    if cause.history == "" or cause.history == "last":
+        return Read(nodes[0], "value", nodes)
+    return Read(at_visit(f"{cause.history}({cause.name})", visit), cause.history, nodes)
+
+
+def _told_apart(there: Mapping[Cause, Read]) -> dict[Cause, Read]:
+    """Leaves out what one visit alone does not tell from its other causes.
+
+    That is the time, and the history of a single earlier visit whose value is a cause too.
+    """
+    found: dict[Cause, Read] = {}
+    values = {read.nodes for read in there.values() if read.function == "value"}
+    for cause, read in there.items():
+        alike = read.function != "value" and read.nodes in values
+        if cause != Cause.now() and not alike and read not in found.values():
+            found[cause] = read
+    return found
+
+
+def _lagged(cause: End, effect: End, clocks: Collection[str]) -> Cause:
     """Returns the cause of an arrow, by how many visits it comes before the effect."""
-    if cause[0] in clocks:
-        if effect[1] is None:
+    if effect.history:
+        raise InputError(
+            f"an arrow goes into {effect.history}({effect.name}), which is a function of "
+            f"{effect.name!r} and has no other cause; let it go into {effect.name}[t]."
+        )
+    if cause.name in clocks:
+        if effect.shift is None or cause.history:
             raise InputError(
-                f"the arrow {cause[0]} → {effect[0]} lets the time of a visit change what is "
-                f"measured once a person; leave it out, or write {effect[0]}[t]."
+                f"the arrow {cause.name} → {effect.name} lets the time of a visit change what is "
+                f"measured once a person, or asks for its history; leave it out, or write "
+                f"time -> {effect.name}[t]."
             )
         return Cause.now()
-    if cause[1] is None:
-        return Cause(cause[0], None)
-    if effect[1] is None:
+    if cause.shift is None:
+        return Cause(cause.name, None)
+    if effect.shift is None:
         raise InputError(
-            f"the arrow {cause[0]}[t] → {effect[0]} leaves open at which visit {effect[0]!r} is "
-            f"measured; write {effect[0]}[t], and ask for its last visit."
+            f"the arrow {cause.name}[t] → {effect.name} leaves open at which visit "
+            f"{effect.name!r} is measured; write {effect.name}[t], and ask for its last visit."
         )
-    lag = effect[1] - cause[1]
+    lag = effect.shift - cause.shift
     if lag < 0:
         raise InputError(
-            f"an arrow goes from {cause[0]!r} back to {effect[0]!r} {-lag} visits earlier, and "
-            f"causes come first; turn it round, or change an index."
+            f"an arrow goes from {cause.name!r} back to {effect.name!r} {-lag} visits earlier, "
+            f"and causes come first; turn it round, or change an index."
         )
-    if lag == 0 and cause[0] == effect[0]:
+    if lag == 0 and cause.name == effect.name:
+        own = f"{cause.history}({cause.name})" if cause.history else cause.name
         raise InputError(
-            f"{cause[0]}[t] is given as a cause of itself; write {cause[0]}[t-1] -> {cause[0]}[t]."
+            f"{own}[t] is given as a cause of {cause.name}[t] itself; write "
+            f"{own}[t-1] -> {cause.name}[t]."
         )
-    return Cause(cause[0], lag)
+    return Cause(cause.name, lag, cause.history)
 
 
 def _ordered(names: Collection[str], parents: Mapping[str, Collection[str]]) -> tuple[str, ...]:

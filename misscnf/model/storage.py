@@ -157,4 +157,7 @@ def _content(model: StructuralModel) -> dict[str, Any]:
         content["auxiliary"] = model.graph.auxiliary
     if model.graph.latent:
         content["latent"] = model.graph.latent
+    if model.graph.readings:
+        nodes, readings = model.graph.nodes, model.graph.readings
+        content["readings"] = {nodes[i]: reading.to_list() for i, reading in readings.items()}
     return dict(json.loads(json.dumps(content)))

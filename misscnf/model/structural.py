@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from misscnf.graph import CausalGraph
 from misscnf.mechanisms import LinearForm, Mechanism
+from misscnf.mechanisms.history import Remembering
 from misscnf.model.policies import Intervention, as_policies, sweep_order
 
 __all__ = ["StructuralModel"]
@@ -107,8 +108,13 @@ class StructuralModel(nn.Module):
         return family[..., 0], family[..., 1:]
 
     def mechanism(self, node: int) -> Mechanism:
-        """Returns the mechanism of a node."""
-        return self.mechanisms[self.block_of[node]]  # type: ignore[return-value]
+        """Returns the mechanism of a node, as a function of all of its parents."""
+        law, reading = self.law(node), self.graph.readings.get(node)
+        return law if reading is None else Remembering(law, reading)
+
+    def law(self, node: int) -> Mechanism:
+        """Returns the mechanism of a node, as a function of what it reads of its parents."""
+        return self.block(self.block_of[node])
 
     def block(self, block: int) -> Mechanism:
         """Returns the mechanism of a block."""

@@ -18,6 +18,7 @@ from misscnf.data.domains import Domain
 from misscnf.errors import InputError
 from misscnf.graph import CausalGraph
 from misscnf.mechanisms import Mechanism, Shape
+from misscnf.mechanisms.history import read_domains
 from misscnf.model.structural import StructuralModel, nodes_by_key
 
 __all__ = ["Structure"]
@@ -69,7 +70,8 @@ class Structure:
 
     def _check_tie(self, first: int, node: int) -> None:
         mine, its = (
-            [self.domains[j].kind for j in (i, *self.graph.parents[i])] for i in (first, node)
+            [self.domains[i].kind, *(domain.kind for domain in self.reads(i))]
+            for i in (first, node)
         )
         if mine != its:
             raise InputError(
@@ -91,9 +93,14 @@ class Structure:
         with torch.no_grad():
             model.log_prob(model.generate(noise))  # mechanisms read as many parents as they have
 
+    def reads(self, node: int) -> tuple[Domain, ...]:
+        """Returns the domains of what a node's mechanism reads: its parents, or histories."""
+        parents = [self.domains[j] for j in self.graph.parents[node]]
+        return read_domains(self.graph.readings.get(node), parents)
+
     def parents_of(self, block: int) -> tuple[Domain, ...]:
-        """Returns the domains of a block's parents."""
-        return tuple(self.domains[j] for j in self.graph.parents[self.blocks[block][0]])
+        """Returns the domains of what a block's mechanism reads."""
+        return self.reads(self.blocks[block][0])
 
     def domain_of(self, block: int) -> Domain:
         """Returns the domain of a block's values."""

@@ -38,25 +38,37 @@ def coefficients(
 def _lines(model: StructuralModel, columns: Sequence[Column]) -> list[tuple[str, str, float]]:
     lines = []
     for node, column in enumerate(columns):
-        law, parents = model.mechanism(node), model.graph.parents[node]
+        law, causes = model.law(node), _causes(model, node, columns)
         form = law.linear_form()
-        for place, parent in enumerate(parents):
-            cause = columns[parent]
+        for place, (own, cause) in enumerate(causes):
             levels = cause.levels[1:] if isinstance(cause, Levels) else (None,)
             for code, level in enumerate(levels, start=1):
-                name = cause.name if level is None else f"{cause.name} = {level}"
-                value = float("nan")
-                if form is not None and level is None and not cause.domain.discrete:
+                name = own if level is None else f"{own} = {level}"
+                value, discrete = float("nan"), cause is not None and cause.domain.discrete
+                if form is not None and level is None and not discrete:
                     value = float(form.weights[place])
                 elif form is not None and form.offset is not None:
-                    steps = torch.zeros(2, len(parents), dtype=torch.float64)
+                    steps = torch.zeros(2, len(causes), dtype=torch.float64)
                     steps[1, place] = code  # of a count: the first unit
                     value = float(form.offset(steps).diff())
                 elif form is None:
-                    steps = torch.zeros(2, len(parents), dtype=torch.float64)
+                    steps = torch.zeros(2, len(causes), dtype=torch.float64)
                     steps[1, place] = code
                     with torch.no_grad():
                         line = law.linear_predictor(steps)
                     value = value if line is None or not line.ndim else float(line.diff())
                 lines.append((column.name, name, value))
     return lines
+
+
+def _causes(
+    model: StructuralModel, node: int, columns: Sequence[Column]
+) -> list[tuple[str, Column | None]]:
+    """Returns what the mechanism of a node reads, by name; None for a history of a column."""
+    parents, reading = model.graph.parents[node], model.graph.readings.get(node)
+    if reading is None:
+        return [(columns[parent].name, columns[parent]) for parent in parents]
+    return [
+        (f.name, columns[parents[f.places[0]]] if f.function == "value" else None)
+        for f in reading.features
+    ]

@@ -59,10 +59,10 @@ def at_last_visit(name: str, panel: Panel) -> str:
 def _of_all(name: str) -> str:
     """Returns the column of a name such as `A[t]`; any other name as it is."""
     try:
-        column, shift = split_index(name)
+        end = split_index(name)
     except InputError:  # a single visit, such as A[2]
         return name
-    return column if shift == 0 else name
+    return end.name if end.shift == 0 and not end.history else name
 
 
 def _column(name: str, panel: Panel) -> str | None:

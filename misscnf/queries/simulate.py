@@ -36,6 +36,7 @@ from misscnf.inference.elimination import Plan
 from misscnf.inference.likelihood import RowLikelihood, observed_log_prob
 from misscnf.inference.posterior import draw_completions
 from misscnf.mechanisms import Rescaled
+from misscnf.mechanisms.history import in_units
 from misscnf.model import Policy, StructuralModel
 from misscnf.model.intervened import worlds
 from misscnf.queries.asking import check_count
@@ -467,16 +468,23 @@ class QueryMixin(SensitivityMixin):
         if holes or not model.graph.indicators:
             return model
         alone = model.graph.without_indicators()
-        laws = [model.mechanism(model.graph.index(name)) for name in alone.nodes]
+        laws = [model.law(model.graph.index(name)) for name in alone.nodes]
         return StructuralModel(alone, laws)
 
     def _in_units(self, model: StructuralModel) -> StructuralModel:
-        units = [column.unit for column in self.schema_.columns]
+        units, graph = [column.unit for column in self.schema_.columns], self.graph_
+        read = {
+            i: in_units(r, [units[j] for j in graph.parents[i]]) for i, r in graph.readings.items()
+        }
+        kept = {i: found for i, found in read.items() if found is not None}
         mechanisms = [
-            Rescaled(model.mechanism(i), units[i], [units[j] for j in parents])
-            for i, parents in enumerate(self.graph_.parents)
+            Rescaled(model.law(i), units[i], kept[i][1])
+            if i in kept
+            else Rescaled(model.mechanism(i), units[i], [units[j] for j in parents])
+            for i, parents in enumerate(graph.parents)
         ]
-        return StructuralModel(self.graph_, mechanisms)
+        readings = {i: reading for i, (reading, _) in kept.items()}
+        return StructuralModel(graph.with_readings(readings), mechanisms)
 
 
 def _conditional(joint: RowLikelihood, below: RowLikelihood) -> RowLikelihood:

@@ -39,6 +39,7 @@ from misscnf.draws import derive_generator, normal_numbers
 from misscnf.identification import Report
 from misscnf.identification.settings import SupportRules
 from misscnf.mechanisms import Encoding
+from misscnf.mechanisms.history import read_domains, read_parents_by
 from misscnf.model import Policy, StructuralModel
 
 __all__ = ["FittedReport", "measure_support", "region_shares", "rough_sentence"]
@@ -131,12 +132,15 @@ def _family(
     names = tuple(graph.nodes[j] for j in parents)
     whole = table.observed[:, [node, *parents]].all(1)
     rows = table.values[whole][:, parents]
-    encoding = Encoding([table.schema.domains[j] for j in parents])
+    reading = graph.readings.get(node)
+    encoding = Encoding(read_domains(reading, [table.schema.domains[j] for j in parents]))
     some = rows
     if len(rows) > rules.most_rows:
         order = torch.randperm(len(rows), generator=derive_generator(seed, "rows"))
         some = rows[order[: rules.most_rows]]
-    revealed, asked = (encoding(x.double()).numpy() for x in (some, drawn[:, parents]))
+    revealed, asked = (
+        encoding(read_parents_by(reading, x.double())).numpy() for x in (some, drawn[:, parents])
+    )
     share, error = _share_outside(revealed, asked, rules.usual)
     extrapolates = share - rules.z * error > rules.worth_saying
     sentence = (

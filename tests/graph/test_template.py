@@ -1,5 +1,7 @@
 """Graphs over time: reading templates and unrolling them over visits."""
 
+import re
+
 import networkx as nx
 import pytest
 
@@ -63,8 +65,36 @@ def test_the_clock_may_have_the_name_of_its_column():
     assert as_sets(read("week -> L[t]", "week")) == as_sets(read("time -> L[t]"))
 
 
-def test_a_template_survives_json():
-    template = read(TEXT)
+HISTORIES = "mean(L)[t-1] -> A[t]; ever(A)[t-1] -> L[t]; since(A[t-1]) -> L[t]"
+
+
+def test_histories_are_read_in_every_way_of_writing():
+    edges = [("mean(L)[t-1]", "A[t]"), ("ever(A)[t-1]", "L[t]"), ("since(A)[t-1]", "L[t]")]
+    dot = "digraph {mean(L)[t-1] -> A[t]; ever(A)[t-1] -> L[t]; since(A)[t-1] -> L[t]}"
+    quoted = re.sub(r"(\w+\(\w\)\S+|\w\[t\])", r'"\1"', dot)
+    for source in (edges, dot, quoted, nx.DiGraph(edges)):
+        assert as_sets(read(source)) == as_sets(read(HISTORIES)), source
+
+
+def test_a_history_goes_over_all_visits_up_to_then():
+    unrolled = read(HISTORIES).unroll([0, 1, 2, 3])
+    graph = CausalGraph.from_edges(unrolled.edges, unrolled.nodes)
+    assert graph.parents_of("A[3]") == ("L[0]", "L[1]", "L[2]")
+    assert [read.function for read in unrolled.reads["L[3]"]] == ["ever", "since"]
+    assert unrolled.reads["A[2]"][0].nodes == ("L[0]", "L[1]")
+    keys = unrolled.keys
+    assert keys["A[1]"] == keys["A[3]"] != keys["A[0]"]
+
+
+def test_a_history_of_one_visit_beside_its_value_is_left_out():
+    unrolled = read("L[t-1], mean(L)[t-1] -> A[t]").unroll([0, 1])
+    assert ("L[0]", "A[1]") in unrolled.edges
+    assert "A[1]" not in unrolled.reads
+
+
+@pytest.mark.parametrize("text", [TEXT, HISTORIES])
+def test_a_template_survives_json(text):
+    template = read(text)
     assert Template.from_dict(template.to_dict()) == template
 
 
@@ -79,10 +109,14 @@ def test_a_template_survives_json():
         ("L[t-3] -> A[t]", "has 3 visits"),
         ("L[t+1] -> A[t]", "back to 'A' 1 visits earlier"),
         ("L[t] -> y", "leaves open at which visit"),
-        ("L[t] -> L[t]", "cause of itself"),
+        ("L[t] -> L[t]", r"a cause of L\[t\] itself"),
         ("L -> A[t]; L[t] -> A[t]", "with an index and without"),
         ("a -> b", "no column that is measured at every visit"),
-        ("mean(L)[t-1] -> A[t]", "a function of a column's history"),
+        ("mean(L) -> A[t]", "leaves open up to which visit"),
+        ("L[t-1] -> ever(A)[t]", "no other cause"),
+        ("mean(L)[t] -> L[t]", r"mean\(L\)\[t\] is given as a cause of L\[t\] itself"),
+        ("mean(time)[t-1] -> L[t]", "asks for its history"),
+        ("L[t] -> missing(L)[t]", "the loss of a value"),
         ("L[t] -> time", "which nothing changes"),
     ],
 )

@@ -138,8 +138,7 @@ class CrossFit:
             cells, gains = [families.nodes[i] for i in mine], []
             for i, c in zip(mine, cells, strict=True):
                 rich, plain = (
-                    model.mechanism(i).log_prob(c.own, c.parents).expand(c.own.shape)
-                    for model in models
+                    model.law(i).log_prob(c.own, c.parents).expand(c.own.shape) for model in models
                 )
                 free.index_add_(0, rows[c.free], plain[: len(c.free)])
                 ratio.index_add_(1, c.component, plain[c.place] - c.log_factor)

@@ -30,6 +30,7 @@ from misscnf.fitting.smooth.basis import CurveBasis, find_basis, fit_curve
 from misscnf.fitting.smooth.interactions import Terms, find_terms
 from misscnf.graph import CausalGraph
 from misscnf.mechanisms import Gaussian, Mechanism, Shape
+from misscnf.mechanisms.history import read_parents_by
 from misscnf.model import StructuralModel, Structure
 
 __all__ = ["CurveTrial", "Family", "reselect_curve"]
@@ -56,12 +57,14 @@ class Family:
         for batch in rows.batches():
             for node in nodes:
                 family = [*graph.parents[node], node]
-                found.append(batch.values[batch.observed[:, family].all(1)][:, family])
+                whole = batch.values[batch.observed[:, family].all(1)][:, family]
+                read = read_parents_by(graph.readings.get(node), whole[:, :-1])
+                found.append(torch.cat([read, whole[:, -1:]], 1))
                 shown += int(batch.observed[:, node].sum())
-        family = [*graph.parents[nodes[0]], nodes[0]]
-        last = len(family) - 1
-        names, parents = tuple(graph.nodes[i] for i in family), (*((),) * last, tuple(range(last)))
-        domains = [structure.domains[i] for i in family]
+        names = (*graph.read_by(nodes[0]), graph.nodes[nodes[0]])
+        last = len(names) - 1
+        parents = (*((),) * last, tuple(range(last)))
+        domains = [*structure.parents_of(block), structure.domain_of(block)]
         own = Structure.of(CausalGraph(names, parents), domains)
         return Family(own, torch.cat(found), shown, len(rows) * len(nodes))
 

@@ -47,6 +47,7 @@ from misscnf.fitting.solve.loss_starts import LossStart, start_losses
 from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
 from misscnf.fitting.solve.quasi_newton import maximise
 from misscnf.mechanisms import Shape
+from misscnf.mechanisms.history import read_parents_by
 from misscnf.model import StructuralModel, Structure
 
 __all__ = ["fit_linear"]
@@ -126,9 +127,7 @@ def _own_fits(structure: Structure, rows: RowSource, settings: Settings) -> Stru
 
 def _without_parents(structure: Structure, alone: Collection[int]) -> Structure:
     """Returns the structure in which some nodes have no parents."""
-    graph = structure.graph
-    parents = tuple(() if i in alone else of for i, of in enumerate(graph.parents))
-    return Structure.of(replace(graph, parents=parents), structure.domains, structure.keys)
+    return Structure.of(structure.graph.without_parents(alone), structure.domains, structure.keys)
 
 
 def _whole_blocks(structure: Structure, rows: RowSource) -> list[int]:
@@ -177,7 +176,8 @@ def _completed(structure: Structure, rows: RowSource, settings: Settings) -> Mem
         Latent() if i in hidden else domain if domain.kind == "fixed" else CONTINUOUS
         for i, domain in enumerate(structure.domains)
     ]
-    numbers = Structure.of(graph, domains, structure.keys)
+    lines = {i: reading.as_line() for i, reading in graph.readings.items()}
+    numbers = Structure.of(graph.with_readings(lines), domains, structure.keys)
     units = MemoryRows(torch.where(observed, (values - centre) / spread, 0.0), observed)
     normal = fit_linear_gaussian(numbers, units, settings.solving).model
     drawn = Completions.draw(normal, units, 1, derive_generator(0, "normal law"))
@@ -268,7 +268,8 @@ def _fit_block(
         for batch in rows.batches():
             for family in families:
                 shown = batch.values[batch.observed[:, family].all(1)][:, family]
-                log_prob = mechanism.log_prob(shown[:, 0], shown[:, 1:]).sum() / count
+                read = read_parents_by(structure.graph.readings.get(family[0]), shown[:, 1:])
+                log_prob = mechanism.log_prob(shown[:, 0], read).sum() / count
                 log_prob.backward()
                 total += float(log_prob.detach())
         return total

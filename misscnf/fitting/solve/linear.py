@@ -31,6 +31,7 @@ from misscnf.fitting.solve.local_patterns import Families, LinearRows
 from misscnf.fitting.solve.quasi_newton import Maximum, maximise
 from misscnf.mechanisms import Mechanism, Shape
 from misscnf.mechanisms.gaussian import SMALLEST_LOG_SCALE
+from misscnf.mechanisms.history import reading_matrix
 from misscnf.model import StructuralModel, Structure
 
 if TYPE_CHECKING:
@@ -192,17 +193,18 @@ class _Block:
         blank = mean.new_zeros(0, 0)
         return _Block(mean, 1.0, blank, mean.new_zeros(2), pinned=True)
 
-    def factor(self, away: Tensor) -> tuple[float, Tensor]:
+    def factor(self, away: Tensor, read: Tensor) -> tuple[float, Tensor]:
         """Returns what a of `local_patterns` is at zero, and by what (γ, v, λ) turn it.
 
         Arguments:
-            away: By how much means of a node and its parents differ from those of the block.
+            away: By how much means of a node and of what it reads differ from those of the block.
+            read: (f, p) what it reads of its parents.
         """
-        turn = self.start.new_zeros(len(self.start), len(self.start))
+        turn = self.start.new_zeros(2 + read.shape[1], len(self.start))
         turn[0, 0], turn[0, 1:-1], turn[2:, 1:-1] = (
             -self.scale,
             -away[1:] @ self.slopes,
-            -self.slopes,
+            -read.T @ self.slopes,
         )
         return float(away[0]), turn
 
@@ -229,21 +231,27 @@ class _Coordinates:
         """where the λ of each node is"""
         begin = 0
         for nodes in structure.blocks:
-            members = torch.tensor([[i, *parents[i]] for i in nodes])
-            among = torch.stack([covariance[i][:, i] for i in members]).nanmean(0)
+            members = [torch.tensor([i, *parents[i]]) for i in nodes]
+            reads = [
+                reading_matrix(structure.graph.readings.get(i), len(parents[i])) for i in nodes
+            ]
+            pairs = list(zip(members, reads, strict=True))
+            among = torch.stack([_covariance_of(covariance[i][:, i], m) for i, m in pairs])
+            among = among.nanmean(0)
             hidden = nodes[0] in structure.graph.latent_nodes
-            means = centre[members].mean(0)
+            each = [torch.cat([centre[i[:1]], m @ centre[i[1:]]]) for i, m in pairs]
+            means = torch.stack(each).mean(0)
             if structure.domains[nodes[0]].kind == "fixed":
                 block = _Block.at(means)
                 self.beforehand += 0.5 * math.log(2.0 * math.pi) * len(nodes)
             else:
                 block = _Block.around(means, among, unseen_slope, hidden=hidden)
             self.blocks.append(block)
-            for i, means in zip(nodes, centre[members], strict=True):
+            for i, own, read in zip(nodes, each, reads, strict=True):
                 first = families.first[i]
-                self.offset[first], turn = block.factor(means - block.mean)
+                self.offset[first], turn = block.factor(own - block.mean, read)
                 self.offset[first + 1] = 1.0
-                self.scale_of[i] = begin + len(turn) - 1
+                self.scale_of[i] = begin + len(block.start) - 1
                 row, column = turn.nonzero(as_tuple=True)
                 entries.append(torch.stack([row + first, column + begin, turn[row, column]]))
             begin += len(block.start)
@@ -307,6 +315,19 @@ class _Coordinates:
             mechanisms.append(line.build(*of).double())
             mechanisms[-1].set_line(*block.line(part))
         return self.structure.model(mechanisms)
+
+
+def _covariance_of(covariance: Tensor, read: Tensor) -> Tensor:
+    """Returns that of a node and what it reads, from that of the node and its parents.
+
+    It is nan where a part of it is.
+    """
+    if read.shape[0] == read.shape[1] and bool((read == torch.eye(len(read)).to(read)).all()):
+        return covariance
+    own = torch.block_diag(torch.ones(1, 1).to(read), read)
+    part = (own != 0.0).to(own)
+    unknown = part @ covariance.isnan().to(own) @ part.T > 0.0
+    return torch.where(unknown, torch.nan, own @ covariance.nan_to_num(nan=0.0) @ own.T)
 
 
 def _positive(matrix: Tensor) -> Tensor:

@@ -35,6 +35,7 @@ from misscnf.inference.chains import Chains
 from misscnf.inference.elimination import Plan
 from misscnf.mechanisms import LinearMean
 from misscnf.mechanisms.gaussian import SMALLEST_LOG_SCALE
+from misscnf.mechanisms.history import read_parents_by
 from misscnf.model import StructuralModel
 
 __all__ = ["maximise_on_chains", "only_linear_means"]
@@ -48,7 +49,7 @@ class _Block:
     def __init__(
         self, mean: LinearMean, nodes: tuple[int, ...], plan: Plan, values: Tensor
     ) -> None:
-        self.mean, self.parents = mean, plan.graph.parents
+        self.mean, self.graph = mean, plan.graph
         free, drawn = plan.free[plan.pattern], plan.label[plan.pattern] >= 0
         self.drawn = {i: drawn[:, i].nonzero()[:, 0] for i in nodes}
         self.rows = int(free[:, list(nodes)].sum() + drawn[:, list(nodes)].sum())
@@ -60,12 +61,13 @@ class _Block:
     def _design(self, completed: Tensor, node: int, rows: Tensor) -> Tensor:
         """Returns columns and the node's own, over a scale that stays, (K n, c + 1)."""
         parents = torch.stack(
-            [completed[:, rows, j].flatten() for j in self.parents[node]]
+            [completed[:, rows, j].flatten() for j in self.graph.parents[node]]
             or [completed.new_zeros(0)],
             -1,
         )
         own = completed[:, rows, node].reshape(-1, 1)
         parents = parents.reshape(len(own), -1)
+        parents = read_parents_by(self.graph.readings.get(node), parents)
         design = torch.cat([self.mean.columns(parents), own], 1)
         if not self.mean.constant_scale:
             design = design * torch.exp(-self.mean.log_scale(parents))[:, None]
