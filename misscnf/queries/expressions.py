@@ -119,12 +119,13 @@ class Expression:
         self.text, self.tree, self.names = text, tree, dict(names)
 
     @staticmethod
-    def parse(text: str, columns: Collection[str] = ()) -> Expression:
+    def parse(text: str, columns: Collection[str] = (), *, long: bool = False) -> Expression:
         """Reads a text, or says what in it is not of the language.
 
-        Of columns that are known, names with dots and spaces need no backticks.
+        Of columns that are known, names with dots and spaces need no backticks. One may be `long`
+        that was made of a short one, such as a rule on all visits.
         """
-        if len(text) > MOST_CHARACTERS:
+        if len(text) > MOST_CHARACTERS and not long:
             raise InputError(f"an expression has {MOST_CHARACTERS} characters at most.")
         plain_text, quoted = _unquoted(text, columns)
         try:

@@ -8,7 +8,7 @@ import pytest
 import statsmodels.api as sm
 import torch
 
-from misscnf import MissCNF
+from misscnf import Draw, MissCNF
 from misscnf.errors import InputError
 
 GRAPH = "L[t-1], A[t-1] -> L[t]; L[t], A[t-1] -> A[t]; L[t], A[t] -> Y[t]"
@@ -55,7 +55,10 @@ def chance(model, node, one, parents):
 
 
 def enumerated(model, rule):
-    """Returns the risk by each visit, summed over all courses; None leaves A to itself."""
+    """Returns the risk by each visit, summed over all courses.
+
+    A rule says how likely A is 1 at a visit; None leaves it to itself.
+    """
     risks = np.zeros(3)
     for levels in itertools.product((0, 1), repeat=3):
         for doses in itertools.product((0, 1), repeat=3):
@@ -64,10 +67,11 @@ def enumerated(model, rule):
                 seen[f"L[{t}]"] = levels[t]
                 weight *= chance(model, f"L[{t}]", levels[t], seen)
                 seen[f"A[{t}]"] = doses[t]
-                if rule is None:
+                likely = None if rule is None else rule(levels, doses, t)
+                if likely is None:
                     weight *= chance(model, f"A[{t}]", doses[t], seen)
                 else:
-                    weight *= doses[t] == rule(levels, doses, t)
+                    weight *= likely if doses[t] else 1 - likely
                 hazard = chance(model, f"Y[{t}]", 1, seen)
                 totals.append(totals[-1] + at_risk * hazard)
                 at_risk *= 1 - hazard
@@ -83,6 +87,11 @@ def test_the_hazard_is_pooled_logistic_regression(table, model):
         assert found == pytest.approx(wanted, abs=1e-4)
 
 
+def waits(over, begun):
+    """A grace period: 1 when it is over, left to itself once it has begun, 0 before."""
+    return 1 if over else None if begun else 0
+
+
 @pytest.mark.parametrize(
     ("do", "rule"),
     [
@@ -95,6 +104,25 @@ def test_the_hazard_is_pooled_logistic_regression(table, model):
             lambda levels, doses, t: max(doses[t - 1], levels[t - 1]) if t else 0,
         ),
         ({"A": "1 if time >= 1 else 0"}, lambda levels, doses, t: int(t >= 1)),
+        ({"A": "1 if time >= 1 else A[t]"}, lambda levels, doses, t: 1 if t else None),
+        ({"A": "max(A[t], L)"}, lambda levels, doses, t: 1 if levels[t] else None),
+        ({"A": "ever(L[t] > 0)"}, lambda levels, doses, t: max(levels[: t + 1])),
+        (
+            {"A": "0 if ever(A[t-1] == 1) else L"},  # at most once
+            lambda levels, doses, t: 0 if any(doses[:t]) else levels[t],
+        ),
+        ({"A": "bernoulli(0.2 + 0.5 * L[t])"}, lambda levels, doses, t: 0.2 + 0.5 * levels[t]),
+        ({"A": Draw(0.3), "A[2]": 1}, lambda levels, doses, t: 1 if t == 2 else 0.3),
+        (
+            {"A": "grace(L[t] > 0, 1)"},
+            lambda levels, doses, t: waits(any(doses[:t]) or any(levels[:t]), levels[t]),
+        ),
+        (
+            {"A": "grace(L[t] > 0, 2)"},
+            lambda levels, doses, t: waits(
+                any(doses[:t]) or any(levels[: max(t - 1, 0)]), any(levels[: t + 1])
+            ),
+        ),
     ],
 )
 def test_risks_are_those_of_all_courses(model, do, rule):
@@ -209,6 +237,9 @@ def test_what_cannot_be_asked_is_refused(model, table):
         (lambda: model.risk("Y", do={"Y[1]": 0}), "is an event, which ends"),
         (lambda: model.risk("Y", do={"A": "A[t-1]"}), "does not exist at visit 0"),
         (lambda: model.risk("Y", do={"A": "L[t+1]"}), "does not exist at visit 0"),
+        (lambda: model.risk("Y", do={"A": "grace(L[t] > 0)"}), "a condition and a number"),
+        (lambda: model.risk("Y", do={"A": "ever(ever(L) > 0)"}), "stands within another"),
+        (lambda: model.risk("Y", do={"A": Draw(lambda L: L)}), "does not say at which visit"),
         (lambda: model.risk("Y", do={"A": lambda L: L}), "does not say at which visit"),
         (lambda: model.risk("Y", do={"B": 1}), "no node 'B'"),
         (lambda: model.risk("Y", competing="other"), "'total' or 'removed'"),
