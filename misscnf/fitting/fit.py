@@ -320,7 +320,7 @@ class _Task:
         with self.timings.stage("maximising"):
             solved = all(model.block(b).solvable for b in range(len(model.blocks)))
             climbs = self.structure.graph.latent and solved and not rough
-            if climbs and climb_exact(model, self.everything, self.settings):
+            if climbs and climb_exact(model, self.everything, self.settings, near=near):
                 return 1
             if self.chains is not None and only_linear_means(model):
                 kept = (self.chains, self._maximising, self.modes)
@@ -348,7 +348,7 @@ class _Task:
                 compared, by_block=gains, p_values={**compared.p_values, **bent.p_values}
             )
         return self.settled(
-            replace(fitted, model=bent.model, block_forms=forms, comparison=compared)
+            replace(fitted, model=bent.model, block_forms=forms, comparison=compared), near=True
         )
 
     def log_prob(self, model: StructuralModel) -> float:

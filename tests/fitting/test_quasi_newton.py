@@ -50,6 +50,26 @@ def test_several_tensors_are_moved_together():
     assert [float(first.detach()), float(second.detach())] == pytest.approx([1.0, 1.0], abs=1e-4)
 
 
+def test_a_search_ends_where_its_steps_gain_little():
+    def steps(least_gain):
+        theta = torch.full((30,), 3.0, dtype=torch.float64).requires_grad_()
+        weights = torch.logspace(-4.0, 0.0, 30, dtype=torch.float64)
+
+        def objective():
+            value = -(weights * (theta.square() + theta.square().square())).sum()
+            value.backward()
+            return float(value.detach())
+
+        found = maximise([theta], objective, least_gain=least_gain)
+        assert found.converged
+        return found
+
+    fine, rough = steps(None), steps(1e-3)
+    assert rough.iterations < 0.7 * fine.iterations
+    assert fine.value - rough.value < 0.01
+    assert rough.value - rough.start > 100.0
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_start_that_is_no_number_fails_in_words(value):
     theta = point(5.0, 5.0)

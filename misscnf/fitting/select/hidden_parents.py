@@ -116,7 +116,7 @@ class _Search:
         """Moves a model near its maximum on the rows that learn, in place."""
         settings, rows = self.given.settings, self.given.rows
         solved = all(model.block(b).solvable for b in range(len(model.blocks)))
-        if not (solved and climb_exact(model, rows, settings)):
+        if not (solved and climb_exact(model, rows, settings, rough=True)):
             maximise_monte_carlo(model, rows, settings, self.given.seed, rough=True)
 
     def complete(self) -> Completions:

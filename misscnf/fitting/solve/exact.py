@@ -36,8 +36,22 @@ from misscnf.model import StructuralModel
 __all__ = ["climb", "climb_exact", "is_exact", "lowest"]
 
 
-def climb_exact(model: StructuralModel, rows: RowSource, settings: Settings) -> bool:
+def climb_exact(
+    model: StructuralModel,
+    rows: RowSource,
+    settings: Settings,
+    *,
+    rough: bool = False,
+    near: bool = False,
+) -> bool:
     """Moves a model without networks to the maximum that rows with exact integrals tell, in place.
+
+    Arguments:
+        model: Where the search starts.
+        rows: The rows.
+        settings: How far it goes.
+        rough: Whether to stop near the maximum.
+        near: Whether it is near the maximum already, so that no few rows have to lead the way.
 
     Returns:
         Whether these are all rows; where they are few, nothing is moved.
@@ -47,9 +61,10 @@ def climb_exact(model: StructuralModel, rows: RowSource, settings: Settings) -> 
     if len(exact) < solving.least_exact * len(rows):
         return False
     some = rows_by_chance(exact, solving.climb_rows)
-    if some is not exact:
-        climb(model, some, settings)
-    climb(model, exact, settings)
+    if some is not exact and not near:
+        climb(model, some, settings, least_gain=solving.newton_tolerance)
+    least_gain = solving.newton_tolerance * (1.0 if rough else 0.01)
+    climb(model, exact, settings, least_gain=least_gain)
     return exact is rows
 
 
@@ -74,8 +89,14 @@ def climb(
     steps: int = 500,
     *,
     white: bool = True,
+    least_gain: float | None = None,
 ) -> Maximum:
-    """Moves a model towards the maximum of the likelihood, in place, by so many steps at most."""
+    """Moves a model towards the maximum of the likelihood, in place, by so many steps at most.
+
+    It ends where steps gain fewer nats in the whole table; without such a number, where they gain
+    less than the ninth digit of the mean. Quadrature has an error of its own, below which a search
+    only circles.
+    """
     plan, effort = Plan.of(model.graph, rows), settings.integration.linear
     blocks = [model.block(block) for block in range(len(model.blocks))]
 
@@ -94,6 +115,7 @@ def climb(
         lowest=lowest(blocks),
         whitening=_whitening(model, rows, settings) if white else None,
         steps=steps,
+        least_gain=None if least_gain is None else least_gain / len(rows),
     )
 
 

@@ -25,6 +25,9 @@ from misscnf.errors import FitError
 
 __all__ = ["Maximum", "maximise"]
 
+STEPS = 4
+"""Steps over which a gain is averaged."""
+
 
 @dataclass(frozen=True)
 class Maximum:
@@ -51,6 +54,7 @@ def maximise(
     value_tolerance: float = 1e-9,
     slope_tolerance: float = 1e-6,
     flat: float = 1e-4,
+    least_gain: float | None = None,
 ) -> Maximum:
     """Moves parameters to the maximum of a function of them, in place.
 
@@ -66,6 +70,8 @@ def maximise(
         value_tolerance: A step that gains a smaller share of f is the last.
         slope_tolerance: A slope, in every coordinate, that counts as none.
         flat: The same where the line search ends at the limit of precision.
+        least_gain: The search ends where several steps together gain less, each on average: the
+            first step is a short one, and gains little wherever it starts.
 
     Raises:
         FitError: If f or its gradient is not finite where the search starts.
@@ -77,21 +83,32 @@ def maximise(
         "gtol": slope_tolerance,
         "maxcor": memory,
     }
-    search = _Search(list(parameters), objective, whitening)
+    search = _Search(list(parameters), objective, whitening, least_gain)
     low = np.full_like(search.origin, -np.inf) if lowest is None else np.asarray(lowest)
     high = np.full_like(search.origin, np.inf) if highest is None else np.asarray(highest)
     if whitening is not None:
         result = scipy.optimize.minimize(
-            search, search.zero, jac=True, method="L-BFGS-B", options=options
+            search,
+            search.zero,
+            jac=True,
+            method="L-BFGS-B",
+            options=options,
+            callback=search.after_step,
         )
         found = search.at(search.best_point)
         if ((found >= low) & (found <= high)).all():
             return search.end(result, flat)
         search.load(search.origin)
-        search = _Search(search.parameters, objective, None)
+        search = _Search(search.parameters, objective, None, least_gain)
     bounds = scipy.optimize.Bounds(low - search.origin, high - search.origin)
     result = scipy.optimize.minimize(
-        search, search.zero, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+        search,
+        search.zero,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options=options,
+        callback=search.after_step,
     )
     return search.end(result, flat, bounds)
 
@@ -104,8 +121,10 @@ class _Search:
         parameters: list[Tensor],
         objective: Callable[[], float],
         whitening: np.ndarray | None,
+        least_gain: float | None,
     ) -> None:
         self.parameters, self.objective, self.whitening = parameters, objective, whitening
+        self.least_gain, self.came_from, self.at_rest = least_gain, list[float](), False
         self.origin = _flat([parameter.detach() for parameter in parameters])
         self.zero = np.zeros_like(self.origin)
         self.best = self.first = math.nan
@@ -126,6 +145,16 @@ class _Search:
         if not self.best <= value:
             self.best, self.best_point, self.best_slope = value, point.copy(), slope
         return value, slope
+
+    def after_step(self, intermediate_result: scipy.optimize.OptimizeResult) -> None:
+        """Ends the search where its last steps gained little."""
+        if self.least_gain is None:
+            return
+        self.came_from.append(float(intermediate_result.fun))
+        before = self.came_from[-1 - STEPS : -STEPS]
+        self.at_rest = bool(before) and before[0] - self.best < STEPS * self.least_gain
+        if self.at_rest:
+            raise StopIteration
 
     def _evaluate(self, point: np.ndarray) -> tuple[float, np.ndarray]:
         self.load(self.at(point))
@@ -150,7 +179,7 @@ class _Search:
             slope = np.where(out, 0.0, slope)
         at_best = bool(np.array_equal(self.best_point, result.x))
         converged = float(np.abs(slope).max(initial=0.0)) < flat
-        converged |= bool(result.success) and at_best
+        converged |= (bool(result.success) and at_best) or self.at_rest
         return Maximum(-self.best, -self.first, int(result.nit), converged)
 
     def at(self, point: np.ndarray) -> np.ndarray:
