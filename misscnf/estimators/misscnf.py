@@ -46,6 +46,7 @@ from misscnf.errors import InputError
 from misscnf.estimators.fitted import FittedFlow, facts
 from misscnf.fitting.fit import Fitted, fit_model
 from misscnf.fitting.select.parents import arrange_blocks, whole_members
+from misscnf.fitting.select.roughness import Rough
 from misscnf.fitting.settings import Settings, preset_settings
 from misscnf.fitting.train.loop import EpochRecord
 from misscnf.graph import CausalGraph, GraphLike
@@ -63,6 +64,7 @@ from misscnf.identification.projection import shown_graph
 from misscnf.identification.settings import CheckSettings
 from misscnf.model import Structure
 from misscnf.queries.asking import Asked, Cache
+from misscnf.queries.support import rough_sentence
 
 __all__ = ["MissCNF", "ORDERED", "ordered_graph"]
 
@@ -142,7 +144,8 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         denied_: The independences of the graph that the rows contradict (docs/check.md).
         rough_: The nodes whose mechanism leaves fast waves of the rows, or jumps, that it does not
             follow: `along` which parent, and the `p_value` of the test, which stands for all
-            families together. Answers that lean on these have a note.
+            families together. Levels, counts and hidden causes that keep their line `beside` a
+            hidden cause although rows ask for more. Answers that lean on these have a note.
         timings_: The seconds that each stage of the fit took.
         loss_starts_: Where a loss depends on the value it hides, a DataFrame of the starts of its
             slope: where the search from each ended, on how many `rows`, how many nats `below` the
@@ -283,6 +286,9 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         compared = fitted.comparison
         self.comparison_ = None if compared is None else compared.to_dict(fitted.structure)
         self.rough_ = _rough(fitted, self.settings_.selection.rough_p_value)
+        for name, said in self.rough_.items():
+            if "beside" in said:
+                logger.warning("%s", rough_sentence(name, said))
         blocks = fitted.structure.blocks
         self.rivals_ = {graph.nodes[blocks[b][0]]: rival for b, rival in fitted.rivals.items()}
         self.timings_ = dict(fitted.timings)
@@ -484,6 +490,15 @@ def _history(records: list[EpochRecord], shift: tuple[float, float]) -> pd.DataF
     return frame
 
 
+def _where(structure: Structure, node: int, rough: Rough) -> dict[str, str]:
+    """Returns along which parent a node is rough, or beside which hidden cause it keeps a line."""
+    graph = structure.graph
+    if rough.parent is not None:
+        return {"along": graph.read_by(node)[rough.parent]}
+    hidden = graph.latent_nodes.intersection(graph.families[node])
+    return {"beside": graph.nodes[min(hidden)]}
+
+
 def _rough(fitted: Fitted, level: float) -> dict[str, dict[str, Any]]:
     """Returns the nodes that fast waves were found in, and along which parent."""
     structure, found = fitted.structure, fitted.rough
@@ -491,7 +506,7 @@ def _rough(fitted: Fitted, level: float) -> dict[str, dict[str, Any]]:
     most = level / max(len(found), 1)
     return {
         nodes[node]: {
-            "along": structure.graph.read_by(node)[rough.parent],
+            **_where(structure, node, rough),
             "p_value": min(1.0, rough.p_value * len(found)),
         }
         for block, rough in found.items()

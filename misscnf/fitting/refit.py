@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -48,19 +49,25 @@ class Refitter:
         rows: The rows of the fit.
         settings: How the fit was made.
         seed: Where randomness starts.
+        also: Blocks that are moved whatever rows show, since they do not start at a maximum.
     """
 
     @solvable()
     @one_thread()
     def __init__(
-        self, start: StructuralModel, rows: RowSource, settings: Settings, seed: int = 0
+        self,
+        start: StructuralModel,
+        rows: RowSource,
+        settings: Settings,
+        seed: int = 0,
+        also: Collection[int] = (),
     ) -> None:
         self.rows, self.settings, self.seed = rows, settings, seed
         self.plan = Plan.of(start.graph, rows)
         self.trained = [b for b, law in enumerate(start.mechanisms) if not law.solvable]
         noise = 0.0 if self.trained else likelihood_noise(start, rows, settings)
         self.exact = not self.trained and noise <= settings.solving.most_noise_of_line
-        self.moved = _not_whole(start, rows)
+        self.moved = sorted({*_not_whole(start, rows), *also})
         """The blocks that anything held can move: families that every row shows are not."""
         self.whitening = self._whitening(start) if self.exact and self.moved else None
 

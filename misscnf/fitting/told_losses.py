@@ -35,7 +35,6 @@ knowing that there is none.
 
 from __future__ import annotations
 
-import copy
 import logging
 import math
 from collections.abc import Sequence
@@ -53,7 +52,7 @@ from misscnf.fitting.settings import Settings
 from misscnf.fitting.solve.fisher import log_likelihoods, rows_by_chance
 from misscnf.fitting.solve.sandwich import Information, measure_information
 from misscnf.inference.elimination import Plan
-from misscnf.mechanisms import HeldSlope, Mechanism, Shape
+from misscnf.mechanisms import Shape
 from misscnf.model import StructuralModel, Structure
 
 __all__ = ["LossEvidence", "weigh_losses"]
@@ -282,21 +281,18 @@ def _weigh_slopes(
     """Returns the model with slopes as the rows speak for them, their Bayes factor and share."""
     graph = model.graph
     slopes = {r: model.mechanism(r).first_slope(graph.own_losses[r]) for r in weak}
-    start = _held_at_zero(structure, model, weak)
-    without = Refitter(start, rows, settings, seed).maximum(start)
+    start, blocks = (
+        _with_losses_at_random(structure, model, weak),
+        [model.block_of[r] for r in weak],
+    )
+    without = Refitter(start, rows, settings, seed, also=blocks).maximum(start)
     sums = (log_likelihoods(one, rows, settings, "evidence").sum() for one in (model, without))
     above = max(0.0, float(next(sums)) - float(next(sums)) - 0.5 * (len(weak) - 1))
     believed = sum(b**2 for b in slopes.values()) / settings.replicates.slope_spread**2 + 1e-12
     precision = believed + 2.0 * above
     log_factor = 2.0 * above**2 / precision + 0.5 * math.log(believed / precision)
     kept = 0.0 if log_factor < 0.0 else 2.0 * above / precision
-    for r in weak:  # the law with a free slope again, which is zero at first
-        law = copy.deepcopy(model.mechanism(r))
-        held, place = without.mechanism(r), graph.own_losses[r]
-        law.start_wider(held, [i for i in range(len(graph.parents[r])) if i != place])
-        without = without.like(
-            [law if model.block_of[r] == b else without.block(b) for b in range(len(model.blocks))]
-        )
+    without = _with_wider_laws(structure, replace(structure, graph=start.graph), without)
     fitted = dict(model.named_parameters())
     moved = {
         name: torch.lerp(part.detach(), fitted[name].detach(), kept)
@@ -305,14 +301,26 @@ def _weigh_slopes(
     return model.with_state(moved), math.exp(min(log_factor, 700.0)), kept
 
 
-def _held_at_zero(
+def _with_losses_at_random(
     structure: Structure, model: StructuralModel, losses: Sequence[int]
 ) -> StructuralModel:
-    """Returns the model with laws of losses in which the column itself has no say."""
-    laws: list[Mechanism] = [model.block(b) for b in range(len(model.blocks))]
-    for r in losses:
-        block = model.block_of[r]
-        held = HeldSlope(structure.parents_of(block), model.graph.own_losses[r], 0.0).double()
-        held.start_from(model.block(block))
-        laws[block] = held
-    return model.like(laws)
+    """Returns the model without the arrows from columns into their own losses.
+
+    A slope of zero is no arrow. Without it a lost value is not integrated over where nothing else
+    reads it, which is most of what a loss costs.
+    """
+    own, nodes = model.graph.own_losses, range(len(model.graph))
+    kept = [
+        [k for k in range(len(model.graph.parents[i])) if i not in losses or k != own[i]]
+        for i in nodes
+    ]
+    parents = tuple(tuple(model.graph.parents[i][k] for k in kept[i]) for i in nodes)
+    narrow = replace(structure, graph=replace(model.graph, parents=parents))
+    lines, laws = narrow.build(Shape(hidden=())).double(), []
+    for block, (node, *_) in enumerate(narrow.blocks):
+        law = model.block(block)
+        if node in losses:
+            law = lines.block(block)
+            law.start_narrower(model.block(block), kept[node])
+        laws.append(law)
+    return narrow.model(laws)

@@ -382,6 +382,13 @@ class Mechanism(nn.Module, ABC):
             if name in simpler:
                 part.start_wider(simpler[name], parents)
 
+    def start_narrower(self, line: Mechanism, parents: Sequence[int]) -> None:
+        """Takes over a line that has more parents; of these, some are left."""
+        wider = line._conditioners()
+        for name, part in self._conditioners().items():
+            if name in wider:
+                part.start_narrower(wider[name], parents)
+
     def start_from(self, line: Mechanism) -> None:
         """Takes over the parameters of a simpler mechanism that this one extends."""
         simpler = line.state_dict()

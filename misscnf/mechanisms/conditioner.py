@@ -127,6 +127,14 @@ class Conditioner(nn.Module):
                 self.weight[:, places] = line.weight[:, list(line.encoding.places[its])]
 
     @torch.no_grad()
+    def start_narrower(self, line: Conditioner, parents: Sequence[int]) -> None:
+        """Takes over what a line says of some of its parents, named in the order of these."""
+        self.bias.copy_(line.bias)
+        if self.weight is not None and line.weight is not None:
+            places = [at for parent in parents for at in line.encoding.places[parent]]
+            self.weight.copy_(line.weight[:, places])
+
+    @torch.no_grad()
     def reflect(self, parent: int) -> None:
         """Reads a parent with the other sign from now on, where there is nothing but a line."""
         assert self.weight is not None

@@ -201,7 +201,14 @@ def _label(level: object) -> str:
 
 
 def rough_sentence(node: str, found: Mapping[str, Any]) -> str:
-    """Returns what to say of a mechanism that leaves waves or jumps (`select.roughness`)."""
+    """Returns what to say of a mechanism that rows ask more of (`select.roughness`)."""
+    if "beside" in found:
+        return (
+            f"the rows ask for more than a line at {node} (p = {found['p_value']:.1g}), and "
+            f"beside the hidden cause {found['beside']} it has none: levels, counts and hidden "
+            f"causes keep the (generalised) linear form there; an effect that leans on it may be "
+            f"off, and its interval does not know."
+        )
     return (
         f"the rows wave or jump along {found['along']} in a way that the mechanism of {node} does "
         f"not follow (p = {found['p_value']:.1g}); an effect that leans on it may be far off, and "

@@ -167,17 +167,28 @@ def _untouched(report: Report) -> str:
 def _waves(model: FittedFlow, answer: Effect | None) -> tuple[State, str]:
     if not model.rough_:
         return "fine", "No mechanism leaves fast waves or jumps along its causes that rows show."
-    along = [f"{name} along {found['along']}" for name, found in model.rough_.items()]
-    text = (
-        f"The rows wave or jump faster than the model follows: {listed(along)}. Plot the one "
-        f"against the other. If it jumps, give the cause as levels, cut where it jumps; if it "
-        f"waves, add a column that waves with it as a cause."
-    )
+    rough = model.rough_.items()
+    along = [f"{name} along {found['along']}" for name, found in rough if "along" in found]
+    lines = [f"{name} beside {found['beside']}" for name, found in rough if "beside" in found]
+    told = []
+    if along:
+        told.append(
+            f"The rows wave or jump faster than the model follows: {listed(along)}. Plot the one "
+            f"against the other. If it jumps, give the cause as levels, cut where it jumps; if it "
+            f"waves, add a column that waves with it as a cause."
+        )
+    if lines:
+        told.append(
+            f"The rows ask for more than the line that levels, counts and hidden causes keep "
+            f"beside a hidden cause: {listed(lines)}. Where you can, give such a column as a "
+            f"number, which may bend."
+        )
+    text = " ".join(told)
     if answer is None:
         return "careful", f"{text} Until then, effects that lean on it may be far off."
     leans = any(rough_sentence(*each) in answer.notes for each in model.rough_.items())
-    told = "The answer leans on it, may be far off, and its interval does not know."
-    return "careful", f"{text} {told if leans else 'The answer above does not lean on it.'}"
+    leant = "The answer leans on it, may be far off, and its interval does not know."
+    return "careful", f"{text} {leant if leans else 'The answer above does not lean on it.'}"
 
 
 def _fit(checks: ModelChecks, report: Report) -> tuple[State, str]:

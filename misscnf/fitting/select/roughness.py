@@ -12,6 +12,10 @@ waves of every frequency. Bands of frequencies are groups with a p-value each.
 The spread of scores is that of the rows (`scores`), which makes the test a little bold where they
 are few and skewed: of binary nodes with 300 rows, 2.8 % have p below 0.01. So a band needs rows
 that say something of it, for each of its directions, and the level is low (benchmarks/waves.py).
+
+Of a family with a hidden cause no row is whole. A node there that may not bend (`hidden_parents`:
+levels, counts and hidden causes keep their lines) is asked whether it wants more than its line at
+all, by the waves and products of `nonlinearity`: nobody could listen to it, so it has to be said.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from torch import Tensor
 
 from misscnf.fitting.completions import Cells
 from misscnf.fitting.select.given import Given
-from misscnf.fitting.select.nonlinearity import straight, times
+from misscnf.fitting.select.nonlinearity import nonlinearity_p_values, straight, times
 from misscnf.fitting.select.scores import ScoreTests, combined_p_value, p_value
 from misscnf.mechanisms import Mechanism
 from misscnf.model import StructuralModel
@@ -38,8 +42,9 @@ class Rough(NamedTuple):
 
     p_value: float
     """how likely so many fast waves are if the mechanism is right"""
-    parent: int
-    """the place of the parent along which there are most"""
+    parent: int | None
+    """the place of the parent along which there are most; None where a line beside a hidden cause
+    was asked about all of them"""
 
 
 @torch.no_grad()
@@ -58,10 +63,10 @@ def rough_blocks(model: StructuralModel, given: Given) -> Mapping[int, Rough]:
         and not structure.beside_hidden(block)  # whose completions follow the fit by themselves
         and any(domain.states is None for domain in structure.parents_of(block))
     ]
+    found = _unbent(model, given)
     if not blocks:
-        return {}
+        return found
     tests = ScoreTests(model, given.complete(model, "rough"), blocks, straight)
-    found = {}
     for block in blocks:
         bands, parents, first = list[_Band](), list[int](), 0
         for parent, domain in enumerate(structure.parents_of(block)):
@@ -84,6 +89,29 @@ def rough_blocks(model: StructuralModel, given: Given) -> Mapping[int, Rough]:
             lowest = min(range(len(said)), key=said.__getitem__)
             found[block] = Rough(combined_p_value(groups), parents[lowest])
     return found
+
+
+def _unbent(model: StructuralModel, given: Given) -> dict[int, Rough]:
+    """Returns how likely rows are under the lines that hidden causes leave no choice but a line.
+
+    Where lines were asked for, nobody is asked.
+    """
+    structure, chosen = given.structure, given.settings.train
+    blocks = [
+        block
+        for block in range(len(model.blocks))
+        if chosen
+        and structure.may_bend_beside_hidden(block)
+        and structure.parents_of(block)
+        and "curve" not in model.block(block).growths
+        and any(domain.states is None for domain in structure.parents_of(block))
+        and not given.wide(block)
+    ]
+    if not blocks:
+        return {}
+    about = (given.complete(model, "unbent"), blocks, given.selection, given.seed)
+    said = nonlinearity_p_values(model, *about)
+    return {block: Rough(p, None) for block, p in said.items()}
 
 
 _Band = tuple[int, tuple[float, ...]]

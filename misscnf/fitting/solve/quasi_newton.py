@@ -25,9 +25,6 @@ from misscnf.errors import FitError
 
 __all__ = ["Maximum", "maximise"]
 
-STEPS = 4
-"""Steps over which a gain is averaged."""
-
 
 @dataclass(frozen=True)
 class Maximum:
@@ -116,6 +113,8 @@ def maximise(
 class _Search:
     """−f as scipy wants it, with the best point seen so far."""
 
+    averaged = 4  # steps, over which a gain is
+
     def __init__(
         self,
         parameters: list[Tensor],
@@ -151,8 +150,8 @@ class _Search:
         if self.least_gain is None:
             return
         self.came_from.append(float(intermediate_result.fun))
-        before = self.came_from[-1 - STEPS : -STEPS]
-        self.at_rest = bool(before) and before[0] - self.best < STEPS * self.least_gain
+        before = self.came_from[-1 - self.averaged : -self.averaged]
+        self.at_rest = bool(before) and before[0] - self.best < self.averaged * self.least_gain
         if self.at_rest:
             raise StopIteration
 
@@ -180,6 +179,9 @@ class _Search:
         at_best = bool(np.array_equal(self.best_point, result.x))
         converged = float(np.abs(slope).max(initial=0.0)) < flat
         converged |= (bool(result.success) and at_best) or self.at_rest
+        if self.least_gain is not None and self.whitening is not None:
+            # the information is one in these coordinates: so much a Newton step would gain
+            converged |= bool(0.5 * (slope**2).sum() < self.least_gain)
         return Maximum(-self.best, -self.first, int(result.nit), converged)
 
     def at(self, point: np.ndarray) -> np.ndarray:
