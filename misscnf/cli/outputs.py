@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from json import dumps
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -29,8 +30,18 @@ from misscnf.cli.endings import say
 from misscnf.data.files import jsonable
 from misscnf.errors import InputError
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = ["carry_along", "number_rows", "check_table_target", "check_target", "write_table"]
-__all__ += ["write_tables", "write_files", "staged", "print_json"]
+__all__ += [
+    "check_picture",
+    "write_picture",
+    "write_tables",
+    "write_files",
+    "staged",
+    "print_json",
+]
 
 
 def carry_along(frame: pd.DataFrame, drawn: pd.DataFrame) -> pd.DataFrame:
@@ -116,6 +127,22 @@ def write_tables(frames: Mapping[str, pd.DataFrame], *, json: bool = False) -> N
             for out, frame in frames.items()
         ]
         print_json({"written": written})
+
+
+def check_picture(plot: str) -> None:
+    """Refuses a file that a picture cannot be written to."""
+    if Path(plot).suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise InputError(f"--plot {plot!r}: a picture is a .png, .svg or .pdf file.")
+    check_target(plot, "--plot")
+
+
+def write_picture(plot: str, axes: Axes) -> None:
+    """Writes a picture to a file, and says so."""
+    buffer, figure = io.BytesIO(), axes.get_figure(root=True)
+    assert figure is not None
+    figure.savefig(buffer, format=Path(plot).suffix.lower()[1:], dpi=150)
+    write_files({plot: buffer.getvalue()})
+    say(f"wrote {plot}")
 
 
 def write_files(contents: Mapping[str, bytes]) -> None:

@@ -43,6 +43,12 @@ def risk(
     competing: Annotated[
         str, option("--competing", "Other events: total (as they are) or removed.", "HOW")
     ] = "total",
+    out: Annotated[
+        str | None, option("--out", "Where the table goes, such as risks.csv.", "FILE")
+    ] = None,
+    plot: Annotated[
+        str | None, option("--plot", "Where the picture goes: .png, .svg or .pdf.", "FILE")
+    ] = None,
     draws: Annotated[int, option("--draws", "Units that are averaged.", "N", min=2)] = 100_000,
     seed: Seed = 0,
     na: Na = None,
@@ -58,6 +64,10 @@ def risk(
     """
     from misscnf.cli import arguments, inputs, outputs
 
+    if out is not None:
+        outputs.check_table_target(out, json=False)
+    if plot is not None:
+        outputs.check_picture(plot)
     arguments.check_share(interval, "--interval")
     if competing not in ("total", "removed"):
         raise InputError(f"--competing is total or removed; got {competing!r}.")
@@ -83,6 +93,10 @@ def risk(
             seed=seed,
         )
     inputs.keep_replicates(fitted, model)
+    if out is not None:
+        outputs.write_tables({out: found.table})
+    if plot is not None:
+        outputs.write_picture(plot, found.plot())
     if json:
         outputs.print_json(found.to_dict())
     else:

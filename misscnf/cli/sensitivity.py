@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import io
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from misscnf.cli.endings import in_a_sentence, say
+from misscnf.cli.endings import in_a_sentence
 from misscnf.cli.options import Dates, Decimal, Json, Na, Quiet, Seed, Separator, option
 from misscnf.errors import InputError
-
-if TYPE_CHECKING:
-    from misscnf.queries.references import ReferenceBased
-    from misscnf.queries.tipping import Sensitivity
 
 __all__ = ["sensitivity"]
 
@@ -83,8 +77,7 @@ def sensitivity(
     if out is not None:
         outputs.check_table_target(out, json=False)
     if plot is not None:
-        _check_picture(plot)
-        outputs.check_target(plot, "--plot")
+        outputs.check_picture(plot)
     arguments.check_share(interval or None, "--interval")
     along = arguments.read_along({"strength": strength, "shift": shift, "ratio": ratio}, arm)
     if bool(along) == (reference is not None):
@@ -119,23 +112,8 @@ def sensitivity(
     if out is not None:
         outputs.write_tables({out: found.to_frame()})
     if plot is not None:
-        outputs.write_files({plot: _drawn(found, Path(plot).suffix.lower())})
-        say(f"wrote {plot}")
+        outputs.write_picture(plot, found.plot())
     if json:
         outputs.print_json(found.to_dict())
     else:
         typer.echo(str(found))
-
-
-def _check_picture(plot: str) -> None:
-    if Path(plot).suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InputError(f"--plot {plot!r}: a picture is a .png, .svg or .pdf file.")
-
-
-def _drawn(found: Sensitivity | ReferenceBased, suffix: str) -> bytes:
-    """Returns the picture as a file holds it."""
-    buffer = io.BytesIO()
-    figure = found.plot().get_figure(root=True)
-    assert figure is not None
-    figure.savefig(buffer, format=suffix[1:], dpi=150)
-    return buffer.getvalue()

@@ -20,7 +20,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,7 @@ from torch import Tensor
 from misscnf.data.panel import Panel
 from misscnf.data.table import IncompleteTable, Table
 from misscnf.display.notebook import card
+from misscnf.display.style import STYLE
 from misscnf.errors import InputError
 from misscnf.graph.template import at_visit
 from misscnf.model import StructuralModel
@@ -40,6 +41,9 @@ from misscnf.queries.groups import Where
 from misscnf.queries.interventions import Do, written
 from misscnf.queries.regimes import at_all_visits
 from misscnf.queries.units import Units
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Incidence", "RiskMixin", "Risks"]
 
@@ -84,35 +88,45 @@ class Risks:
     def title(self) -> str:
         """Which risk this is, in words."""
         within = "" if self.group is None else f" ({self.group})"
-        arm = written(self.do) if self.do else "the natural course"
-        if self.versus is None:
-            return f"risk of {self.event}, {arm}{within}"
-        against = written(self.versus) if self.versus else "the natural course"
-        return f"risk of {self.event}, {arm} versus {against}{within}"
+        return f"risk of {self.event}, {' versus '.join(self.arms)}{within}"
 
-    def _last(self, name: str) -> str:
-        last = self.table.iloc[-1]
-        if f"{name}_lower" not in last:
-            return f"{last[name]:.4g}"
-        return f"{last[name]:.4g} ({last[f'{name}_lower']:.4g} to {last[f'{name}_upper']:.4g})"
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """What the arms are called: one, or two."""
+        given = [self.do] if self.versus is None else [self.do, self.versus]
+        return tuple(written(arm) if arm else "the natural course" for arm in given)
+
+    def _shown(self, name: str, line: int) -> str:
+        """Returns a number of the table with its interval, if it has one."""
+        row = self.table.iloc[line]
+        if f"{name}_lower" not in row:
+            return _with_ends(row[name], None)
+        return _with_ends(row[name], (row[f"{name}_lower"], row[f"{name}_upper"]))
 
     @property
     def told(self) -> str:
         """The answer at the last visit, in words."""
-        by = f"by {self.time} {self.table['time'].iloc[-1]:g}: {self._last('risk')}"
+        by = f"by {self.time} {self.table['time'].iloc[-1]:g}: {self._shown('risk', -1)}"
+        mean = _with_ends(self.restricted_mean, self.restricted_mean_interval)
+        free = f"{self.time} without it up to then {mean}"
         if self.versus is not None:
-            by += f" against {self._last('versus')}, difference {self._last('difference')}"
-            by += f", ratio {self._last('ratio')}"
-        mean = f"mean {self.time} without it {self.restricted_mean:.4g}"
-        if self.restricted_mean_versus is not None:
-            mean += f" against {self.restricted_mean_versus:.4g}"
-        ends = self.restricted_mean_difference_interval
-        if ends is not None:
-            mean += (
-                f", difference {self.restricted_mean_difference:.4g} "
-                f"({ends[0]:.4g} to {ends[1]:.4g})"
-            )
-        return f"{by}; {mean}"
+            by += f" against {self._shown('versus', -1)}"
+            by += f", difference {self._shown('difference', -1)}"
+            by += f", ratio {self._shown('ratio', -1)}"
+            ends = self.restricted_mean_difference_interval
+            away = _with_ends(self.restricted_mean_difference, ends)
+            free += f" against {self.restricted_mean_versus:.4g}, difference {away}"
+        return f"{by}; mean {free}"
+
+    def shown(self) -> pd.DataFrame:
+        """Returns the table as people read it: a number and its interval in one cell."""
+        names = [n for n in ("risk", "versus", "difference", "ratio") if n in self.table]
+        heads = dict(zip(("risk", "versus"), self.arms, strict=False))
+        lines = range(len(self.table))
+        found = {heads.get(name, name): [self._shown(name, k) for k in lines] for name in names}
+        if "observed" in self.table:
+            found["observed"] = [f"{number:.4g}" for number in self.table["observed"]]
+        return pd.DataFrame({self.time: [f"{t:g}" for t in self.table["time"]], **found})
 
     def __str__(self) -> str:
         level = "" if self.level is None else f", {100 * self.level:g} % intervals"
@@ -124,11 +138,38 @@ class Risks:
         rows = "the rows of the table, their holes completed by posterior draws"
         over = rows if self.population == "rows" else f"{self.draws:,} units that the model draws"
         head = f"{self.title}, {self.told}{level}\n  Averaged over {over}."
-        return "\n".join([f"{head}\n{other}{self.table.round(4).to_string(index=False)}", *notes])
+        return "\n".join([f"{head}\n{other}{self.shown().to_string(index=False)}", *notes])
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draws the risk of each arm by time, with its band; dashed, what the table itself shows.
+
+        Arguments:
+            ax: Axes to draw into; None makes a figure.
+        """
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+
+        with mpl.rc_context(STYLE.rc() if ax is None else {}):
+            ax = ax or Figure(figsize=(6.0, 3.6), layout="constrained").subplots()
+            time, names = self.table["time"], ("risk", "versus")
+            colours = (STYLE.blue, STYLE.pale_blue), (STYLE.orange, STYLE.pale_orange)
+            for arm, name, (line, band) in zip(self.arms, names, colours, strict=False):
+                if f"{name}_lower" in self.table:
+                    ends = self.table[f"{name}_lower"], self.table[f"{name}_upper"]
+                    ax.fill_between(time, *ends, color=band, alpha=0.7, linewidth=0)
+                ax.plot(time, self.table[name], "o-", color=line, markersize=3, label=arm)
+            if "observed" in self.table:
+                seen = self.table["observed"]
+                ax.plot(time, seen, "--", color=STYLE.ink, label="observed")
+            ax.set_ylim(bottom=0.0)
+            ax.set_xlabel(self.time)
+            ax.set_ylabel(f"risk of {self.event}")
+            ax.legend(loc="upper left")
+        return ax
 
     def _repr_html_(self) -> str:
         facts = {"at the end": self.told, "population": self.population, "draws": self.draws}
-        return card(self.title, facts, {"by visit": self.table}, self.notes + self.doubts)
+        return card(self.title, facts, {"by visit": self.shown()}, self.notes + self.doubts)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain values, for JSON."""
@@ -346,6 +387,13 @@ def _with_intervals(risks: Risks, told: Replicated[pd.DataFrame], level: float) 
         name = "risk"
     spread = told.spread(partial(_entry, name, len(table) - 1))
     return replace(risks, **found, table=table, doubts=spread.doubts(source.settings))
+
+
+def _with_ends(number: float | None, ends: Interval | None) -> str:
+    """Returns a number as text, with its interval if there is one."""
+    if ends is None:
+        return f"{number:.4g}"
+    return f"{number:.4g} ({ends[0]:.4g} to {ends[1]:.4g})"
 
 
 def _entry(name: str, line: int, table: pd.DataFrame) -> float:

@@ -46,11 +46,14 @@ def test_a_long_table_is_fitted_and_asked(call, folder, monkeypatch):
     own = MissCNF.load("m").risk("Y", {"A": "L[t] > 0"}, {"A": 0}, draws=5000)
     assert told["table"]["risk"] == pytest.approx(own.table["risk"].tolist())
     assert told["table"]["difference_lower"][-1] < told["table"]["difference"][-1]
-    ended = call([*words[:6], "--versus", "natural", "--draws", "5000"])
+    ended = call([*words[:6], "--versus", "natural", "--draws", "5000", "--plot", "r.svg"])
+    assert ended.exit_code == 0, ended.stderr
+    assert (folder / "r.svg").read_bytes().startswith(b"<?xml")
     assert "do(A = 'L[t] > 0') versus the natural course" in ended.stdout
     for more, said in [
         (["--do", "B=1"], "no node 'B'"),
         (["--do", "A"], "expected a column and a value"),
+        (["--plot", "r.gif"], "a picture is a .png"),
         (["--competing", "none"], "--competing is total or removed"),
     ]:
         ended = call(["risk", "m", "--on", "Y", *more])

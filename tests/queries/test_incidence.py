@@ -147,6 +147,24 @@ def test_two_arms_compare_at_each_visit(model):
     lower, upper = found.restricted_mean_difference_interval
     assert lower < found.restricted_mean_difference < upper
     assert "do(A = 1) versus do(A = 0)" in str(found)
+    shown = found.shown()
+    assert list(shown) == ["visit", "do(A = 1)", "do(A = 0)", "difference", "ratio"]
+    last = table.iloc[-1]
+    told = f"{last['risk']:.4g} ({last['risk_lower']:.4g} to {last['risk_upper']:.4g})"
+    assert shown["do(A = 1)"].iloc[-1] == told
+    assert told in found.told
+    axes = found.plot()
+    assert len(axes.collections) == 2  # a band an arm
+    assert axes.lines[1].get_ydata()[-1] == last["versus"]
+
+
+def test_one_arm_has_its_restricted_mean_with_an_interval(model):
+    found = model.risk("Y", do={"A": 1}, interval=0.95, draws=5000)
+    lower, upper = found.restricted_mean_interval
+    assert lower < found.restricted_mean < upper
+    assert f"mean visit without it up to then {found.restricted_mean:.4g} ({lower:.4g}" in str(
+        found
+    )
 
 
 def test_the_natural_course_is_what_the_table_shows(model, table):
