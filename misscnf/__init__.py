@@ -7,7 +7,8 @@ densities of any subset of columns, interventions, counterfactuals, effects and 
 scikit-learn pipelines and `pool` pools analyses of several imputed tables by Rubin's rules.
 
 What stands in `__all__` here is public, and so is that of `misscnf.model`, `misscnf.mechanisms`,
-`misscnf.draws` and `misscnf.cli.plugin`; docs/api.md lists it all. Everything else may change.
+`misscnf.plots`, `misscnf.draws` and `misscnf.cli.plugin`; docs/api.md lists it all. Everything
+else may change.
 Each name is imported when it is first used, so that `misscnf --help` need not wait for torch.
 """
 

@@ -36,6 +36,7 @@ def test_the_page_names_the_public_modules():
         "misscnf",
         "misscnf.model",
         "misscnf.mechanisms",
+        "misscnf.plots",
         "misscnf.draws",
         "misscnf.cli.plugin",
     ]

@@ -11,12 +11,10 @@ matplotlib takes long to load and most reports are read, so it is imported where
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from misscnf.display.style import STYLE
 from misscnf.identification.regions import Region, Search
@@ -29,8 +27,7 @@ if TYPE_CHECKING:
 
     from misscnf.identification.report import Report
 
-__all__ = ["Curve", "coverage_curve", "draw_report", "shown_patterns"]
-__all__ += ["draw_patterns", "draw_coverage", "short"]
+__all__ = ["Curve", "coverage_curve", "draw_report", "draw_coverage"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +77,10 @@ def coverage_curve(search: Search, region: Region, bins: int) -> Curve:
 def draw_report(report: Report) -> Figure:
     """Draws a report."""
     import matplotlib as mpl
-    from matplotlib.figure import Figure
+    from matplotlib import pyplot
+
+    from misscnf.plots.canvas import short
+    from misscnf.plots.holes import draw_families, draw_patterns, shown_patterns
 
     telling, curves, across = report.settings.telling, report.curves, 3
     patterns = shown_patterns(report, telling.most_patterns)
@@ -88,7 +88,8 @@ def draw_report(report: Report) -> Figure:
         families = min(len(report.nodes), telling.most_families)
         down = -(-len(curves) // across)
         top = 1.2 + 0.22 * max(families, len(patterns), 5)
-        figure = Figure(figsize=(9.5, top + 2.1 * down), layout="constrained", dpi=120)
+        size = 9.5, top + 2.1 * down
+        figure = pyplot.figure(figsize=size, layout="constrained", dpi=120)
         grid = figure.add_gridspec(1 + down, 1, height_ratios=[top, *[2.1] * down])
         upper = grid[0].subgridspec(1, 2, width_ratios=[1.3, 1.0])
         ax = figure.add_subplot(upper[0])
@@ -97,7 +98,7 @@ def draw_report(report: Report) -> Figure:
         more = len(report.patterns) - len(patterns)
         ax.set_xlabel(f"… and {more} more patterns" if more else "")
         ax.set_title("Patterns: what rows show (filled) and lack (cross)")
-        _draw_families(figure.add_subplot(upper[1]), report, families)
+        draw_families(figure.add_subplot(upper[1]), report, families)
         for place, curve in enumerate(curves):
             lower = grid[1 + place // across].subgridspec(1, across)
             ax = figure.add_subplot(lower[place % across])
@@ -110,67 +111,10 @@ def draw_report(report: Report) -> Figure:
     return figure
 
 
-def shown_patterns(report: Report, most: int, most_columns: int = 30) -> pd.DataFrame:
-    """Returns the most frequent patterns by their row counts, True where a column is shown.
-
-    Where there are too many columns, those without holes are left out.
-    """
-    names = list(report.graph.nodes)
-    if len(names) > most_columns:
-        holey = [name for name in names if not report.patterns[name].all()]
-        names = (holey or names)[:most_columns]
-    return report.patterns.set_index("row count")[names].head(most)
-
-
-def draw_patterns(ax: Axes, patterns: pd.DataFrame, labels: Sequence[str]) -> None:
-    """Draws which columns are seen together, a line a pattern, each with its label."""
-    from matplotlib.patches import Rectangle
-
-    rows, columns = patterns.shape
-    for (y, x), there in np.ndenumerate(patterns.to_numpy(dtype=bool)):
-        if there:
-            corner, seen = (x + 0.03, y + 0.08), STYLE.middle_blue
-            ax.add_patch(Rectangle(corner, 0.94, 0.84, facecolor=seen, linewidth=0))
-        else:
-            ax.plot(x + 0.5, y + 0.5, marker="x", color=STYLE.orange, markersize=4.5)
-    ax.set_xlim(0, columns)
-    ax.set_ylim(rows, 0)
-    ax.xaxis.tick_top()
-    letters, turn = [short(str(name), 14) for name in patterns], 90 if columns > 4 else 0
-    size = min(STYLE.font_size, 190.0 / columns)
-    ax.set_xticks(np.arange(columns) + 0.5, letters, rotation=turn, fontsize=size)
-    ax.set_yticks(np.arange(rows) + 0.5, labels)
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
-
-
-def _draw_families(ax: Axes, report: Report, count: int) -> None:
-    part, more = report.nodes, len(report.nodes) - count
-    if more:  # uncovered ones first
-        order = np.argsort((part["status"] == "covered").to_numpy(), kind="stable")
-        part = part.iloc[order[:count]]
-    places = np.arange(len(part))
-    covered = (part["status"] == "covered").to_numpy()
-    shares = (part["rows whole"] / report.rows).to_numpy(dtype=float)
-    ax.barh(places, np.ones(len(part)), color=STYLE.rule, height=0.7)
-    ax.barh(places, shares, color=np.where(covered, STYLE.blue, STYLE.orange), height=0.7)
-    names = [
-        f"{node} | {', '.join(parents)}" if parents else str(node)
-        for node, parents in zip(part["node"], part["parents"], strict=True)
-    ]
-    ax.set_yticks(places, [short(name) for name in names])
-    ax.invert_yaxis()
-    ax.set_xlim(0.0, 1.0)
-    ax.set_xticks([0.0, 0.5, 1.0], ["0", "50 %", "100 %"])
-    ax.set_title("Rows that show a family whole")
-    notes = [] if covered.all() else ["orange: not guaranteed"]
-    notes += [f"… and {more} more families"] if more else []
-    ax.set_xlabel("; ".join(notes), loc="left")
-    ax.margins(y=0.02)
-
-
 def draw_coverage(ax: Axes, curve: Curve) -> None:
     """Draws how often a family is seen whole along a column, with its region shaded."""
+    from misscnf.plots.canvas import short
+
     colour = STYLE.orange if curve.flagged else STYLE.blue
     margin = 0.4 if curve.labels is not None else 0.0
     for low, high in curve.shaded:
@@ -183,9 +127,3 @@ def draw_coverage(ax: Axes, curve: Curve) -> None:
     ax.set_ylim(-0.03, 1.03)
     ax.set_yticks([0.0, 0.5, 1.0], ["0 %", "50 %", "100 %"])
     ax.grid(axis="y")
-
-
-def short(name: str, most: int = 28) -> str:
-    """Cuts a name that is too long for its place."""
-    name = " ".join(name.split())
-    return name if len(name) <= most else f"{name[: most - 1]}…"

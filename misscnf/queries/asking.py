@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
@@ -44,6 +43,7 @@ from misscnf.identification.words import denied_sentence
 from misscnf.model import StructuralModel, Structure
 from misscnf.queries.arms import Question
 from misscnf.queries.by import compare_groups
+from misscnf.queries.curves import Curve
 from misscnf.queries.effects import (
     Answer,
     Effect,
@@ -264,7 +264,7 @@ class EffectMixin:
         replicates: int | None = None,
         draws: int = 20_000,
         seed: int = 0,
-    ) -> pd.DataFrame:
+    ) -> Curve:
         """Returns the dose-response curve: what holding a column at each value leads to.
 
         Arguments:
@@ -290,7 +290,7 @@ class EffectMixin:
             (against `versus`); with bands also mean_lower, mean_upper, lower, upper. An outcome
             with levels and neither numbers nor an event has a row a value and `level`. What the
             estimate is stands in `attrs["measure"]`, who was averaged over in
-            `attrs["population"]`.
+            `attrs["population"]`; `plot()` draws it.
         """
         said, against = [{**(do or {}), along: value} for value in values], versus
         if not said:
@@ -310,7 +310,7 @@ class EffectMixin:
         table.insert(0, along, [value for value in values for _ in range(lines)])
         source, _ = self._replicates(interval, data, replicates)
         if interval is None or source is None:
-            return table
+            return Curve.of(table, outcome)
         if source.doubt is not None:
             logger.warning("no interval can be given: %s", source.doubt)
         told_by = told_by_replicates(source, answers)
@@ -324,7 +324,7 @@ class EffectMixin:
             ends = np.concatenate([of_means, of_contrasts])
         for name, end in zip(("mean_lower", "mean_upper", "lower", "upper"), ends, strict=True):
             table[name] = end
-        return table
+        return Curve.of(table, outcome)
 
     def plain_estimates(self, effect: Effect, data: Table | None = None) -> list[PlainEstimate]:
         """Returns what the rows say of an effect without the model: crude, and complete cases.

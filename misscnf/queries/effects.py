@@ -31,6 +31,7 @@ import pandas as pd
 from misscnf.data.cells import Label
 from misscnf.data.codecs import Column, Levels
 from misscnf.display.notebook import card
+from misscnf.display.tables import Tabular
 from misscnf.errors import InputError
 from misscnf.fitting.replicates import Replicates
 from misscnf.queries.influence import Spread
@@ -40,6 +41,8 @@ from misscnf.queries.statistics import Statistic
 from misscnf.queries.units import Units
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from misscnf.queries.by import GroupEffects
 
 __all__ = ["Effect", "Interval", "Replicated", "contrast", "pointwise", "pointwise_risks"]
@@ -50,7 +53,7 @@ Arms = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Effect:
+class Effect(Tabular):
     """The contrast of two interventions on one outcome, in the outcome's units."""
 
     outcome: str
@@ -201,6 +204,65 @@ class Effect:
             return f"{number:.4g}"
         ends = f"{interval[0]:.4g} to {interval[1]:.4g}"
         return f"{number:.4g} ({100 * self.level:g} % interval {ends})"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Returns a line a number: term, estimate, lower and upper.
+
+        First the contrast, then both arms and ratios; groups and levels, where there are any, have
+        lines and a column of their own. Ends are NaN where no interval was asked for.
+        """
+        arm = self.statistic if self.event is None else "risk"
+        versus = written(self.versus) if self.versus else "no intervention"
+        alone = self.mean_versus is None
+        lines: list[tuple[str, float | None, Interval | None]] = [
+            (self.measure, self.estimate, self.interval),
+            (f"{arm}, {written(self.do)}", None if alone else self.mean, self.mean_interval),
+            (f"{arm}, {versus}", self.mean_versus, self.mean_versus_interval),
+            ("risk ratio", self.risk_ratio, self.risk_ratio_interval),
+            ("odds ratio", self.odds_ratio, self.odds_ratio_interval),
+        ]
+        nothing = (math.nan, math.nan)
+        found = pd.DataFrame(
+            [
+                (term, number, *(ends or nothing))
+                for term, number, ends in lines
+                if number is not None
+            ],
+            columns=["term", "estimate", "lower", "upper"],
+        )
+        if self.estimate is None and self.probabilities is not None:
+            levels = self.probabilities.rename(columns={"difference": "estimate"})
+            found = levels.assign(term="difference of probabilities").reindex(
+                columns=["term", "level", "estimate", "lower", "upper"]
+            )
+        if self.groups is None:
+            return found
+        parts = {"everybody": found}
+        parts |= {
+            f"{self.groups.by} {k}": one.to_frame() for k, one in self.groups.effects.items()
+        }
+        whole = pd.concat(parts, names=["group", None]).reset_index(0).reset_index(drop=True)
+        return whole[["term", "group", *found.columns.drop("term")]]
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draws the effect with its interval, and those of its groups, one below the other.
+
+        Arguments:
+            ax: Axes to draw into; None makes a figure.
+        """
+        from misscnf import plots
+
+        frame = self.to_frame()
+        own = frame[frame["term"] == frame["term"].iloc[0]]
+        names = own.get("group", own.get("level", own["term"])).astype(str)
+        of = "" if self.event is None else f" = {_level(self.event)}"
+        unit = f"{own['term'].iloc[0]} of {self.outcome}{of}: {self._arms}"
+        return plots.forest(own.assign(term=names), unit=unit, ax=ax)
+
+    @property
+    def _arms(self) -> str:
+        versus = written(self.versus) if self.versus else "no intervention"
+        return f"{written(self.do)} versus {versus}" if self.do or self.versus else "as it is"
 
     def _repr_html_(self) -> str:
         of = "" if self.event is None else f" of {self.event!r}"

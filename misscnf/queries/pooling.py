@@ -24,14 +24,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtr, stdtrit
 
 from misscnf.display.notebook import card, number_text
+from misscnf.display.tables import Tabular
 from misscnf.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Pooled", "pool", "pool_estimates"]
 
@@ -46,7 +50,7 @@ class _Answer(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Pooled:
+class Pooled(Tabular):
     """Pooled estimates. Made by `misscnf.pool`."""
 
     table: pd.DataFrame
@@ -58,6 +62,22 @@ class Pooled:
     """Degrees of freedom of the analysis of a complete table."""
     level: float
     """The probability of the intervals."""
+
+    def to_frame(self) -> pd.DataFrame:
+        """Returns a line a term: term, estimate, lower, upper, and all else of `table`."""
+        found = self.table.rename_axis("term").reset_index()
+        first = ["term", "estimate", "lower", "upper"]
+        return found[[*first, *found.columns.drop(first)]]
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draws the estimates with their intervals.
+
+        Arguments:
+            ax: Axes to draw into; None makes a figure.
+        """
+        from misscnf import plots
+
+        return plots.forest(self.to_frame(), unit=f"pooled over {self.m} imputed tables", ax=ax)
 
     def __str__(self) -> str:
         return f"{self._title()}\n{self._shown().map(number_text).to_string()}"

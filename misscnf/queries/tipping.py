@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from misscnf.display.notebook import card
-from misscnf.display.style import STYLE
+from misscnf.display.tables import Tabular
 from misscnf.queries.effects import Effect, written
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ __all__ = ["Sensitivity"]
 
 
 @dataclass(frozen=True)
-class Sensitivity:
+class Sensitivity(Tabular):
     """An effect under assumptions about values that were lost. Made by `model.sensitivity`."""
 
     loss: str
@@ -179,16 +179,9 @@ class Sensitivity:
         Arguments:
             ax: Axes to draw into; None makes a figure.
         """
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
+        from misscnf import plots
 
-        with mpl.rc_context(STYLE.rc() if ax is None else {}):
-            ax = ax or Figure(figsize=(6.0, 3.6), layout="constrained").subplots()
-            if len(self.names) > 1:
-                self._draw_map(ax)
-            else:
-                self._draw_curve(ax)
-        return ax
+        return plots.sensitivity(self, ax=ax)
 
     @property
     def unit(self) -> str:
@@ -199,45 +192,17 @@ class Sensitivity:
             "ratio": f"times {self.lost}",
         }[self.what]
 
-    def _draw_curve(self, ax: Axes) -> None:
-        frame = self.to_frame()
-        where = frame[self.names[0]]
-        ax.axhline(0.0, color=STYLE.soft, linewidth=0.9, linestyle=(0, (4, 3)))
-        if self.level is not None:
-            ax.fill_between(where, frame["lower"], frame["upper"], color=STYLE.pale_blue)
-        ax.plot(where, frame["estimate"], color=STYLE.blue, marker="o", markersize=3)
-        for at in self.tipping_points:
-            ax.axvline(at, color=STYLE.orange, linewidth=1.0)
-            ax.annotate(
-                f"tips at {at:.3g}",
-                (at, 0.98),
-                xycoords=("data", "axes fraction"),
-                xytext=(3, 0),
-                textcoords="offset points",
-                color=STYLE.orange,
-                va="top",
-            )
-        ax.set_xlabel(self.unit)
-        ax.set_ylabel(f"{self.effects[0].measure} of {self.effects[0].outcome}")
+    @property
+    def asked(self) -> str:
+        """What is answered, as an axis says it."""
+        return f"{self.effects[0].measure} of {self.effects[0].outcome}"
 
-    def _draw_map(self, ax: Axes) -> None:
-        across, up = (np.array(sorted(set(one))) for one in zip(*self.points, strict=True))
-        frame = self.to_frame()
-        table = frame.pivot(index=self.names[1], columns=self.names[0], values="estimate")
-        margin = frame.assign(margin=self._margins(frame))
-        beyond = margin.pivot(index=self.names[1], columns=self.names[0], values="margin")
-        most = float(np.abs(table.to_numpy()).max())
-        colours: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -most, "vmax": most}
-        drawn = ax.pcolormesh(across, up, table.to_numpy(), shading="nearest", **colours)
-        inside = beyond.to_numpy()
-        if min(inside.shape) > 1 and inside.min() < 0.0 < inside.max():
-            ax.contour(across, up, inside, levels=[0.0], colors=STYLE.orange, linewidths=1.5)
-            ends = "estimate is" if self.level is None else "interval meets"
-            ax.set_title(f"orange: where the {ends} zero", color=STYLE.orange)
-        if ax.figure is not None:
-            bar = ax.figure.colorbar(drawn, ax=ax)
-            bar.set_label(f"{self.effects[0].measure} of {self.effects[0].outcome}")
+    @property
+    def arms(self) -> tuple[str, str]:
+        """Both arms, in words."""
         effect = self.effects[0]
-        versus = written(effect.versus) if effect.versus else "no intervention"
-        ax.set_xlabel(f"{self.unit}, {written(effect.do)}")
-        ax.set_ylabel(f"the same, {versus}")
+        return written(effect.do), written(effect.versus) if effect.versus else "no intervention"
+
+    def margins(self) -> np.ndarray:
+        """Returns how far zero is outside of each interval, on the side where it is at first."""
+        return self._margins(self.to_frame())

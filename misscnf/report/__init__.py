@@ -8,7 +8,7 @@ same model, table and seed give the same bytes.
 page, settings             the sections, put into page.html, and every number that shapes them
 effects, words             what is asked of the model, and the answer in words
 verdicts, model_checks     how far to trust it; the checks that the rows themselves can make
-pictures, graph_picture    what is drawn
+pictures                   what is drawn, by `misscnf.plots`
 inventory                  what was dropped or inferred, and how to do it again
 """
 

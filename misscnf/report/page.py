@@ -39,7 +39,6 @@ from misscnf.report.effects import (
     group_effects,
     open_question,
 )
-from misscnf.report.graph_picture import draw_graph
 from misscnf.report.model_checks import check_fit
 from misscnf.report.sensitivity import Section, ask_sensitivity, how_to_ask
 from misscnf.report.settings import ReportSettings
@@ -209,7 +208,7 @@ def _template() -> Any:  # noqa: ANN401 - Jinja's template
     environment.filters |= {function.__name__: function for function in [*written, *drawn]}
     environment.filters["share"] = _share
     environment.globals |= {"pictures": pictures, "verdicts": verdicts, "inventory": inventory}
-    environment.globals |= {"draw_graph": draw_graph, "version": __version__}
+    environment.globals |= {"draw_graph": pictures.draw_graph, "version": __version__}
     environment.globals |= {"methods": methods, "table_one": table_one}
     environment.globals["how_to_ask"] = how_to_ask
     environment.globals["style"] = Markup(here.joinpath("style.css").read_text("utf-8"))

@@ -2,35 +2,34 @@ r"""Pictures that live inside the page: SVG in a data address, with words for th
 
 They are drawn for a phone: 4.4 inches are the width of a narrow screen, small multiples stand two
 in a row there and four on a desk. Names come from the user, so nothing in them is mathematics to
-matplotlib. The salt makes the same picture the same bytes. The graph has a file of its own.
+matplotlib. The salt makes the same picture the same bytes. What is drawn into the axes is drawn by
+`misscnf.plots`, for the page as for everybody.
 """
 
 from __future__ import annotations
 
 import base64
 import io
+import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.special import ndtri
 
+from misscnf import plots
 from misscnf.display.style import STYLE
+from misscnf.graph import CausalGraph
 from misscnf.identification import Report
-from misscnf.identification.pictures import (
-    Curve,
-    draw_coverage,
-    draw_patterns,
-    short,
-    shown_patterns,
-)
+from misscnf.identification.pictures import Curve, draw_coverage
+from misscnf.plots.canvas import short
+from misscnf.plots.forest import Row, draw_rows
+from misscnf.plots.graphs import draw_nodes, sheet_height
+from misscnf.plots.holes import draw_patterns, shown_patterns
 from misscnf.queries.effects import Effect
 from misscnf.report.effects import Line
 from misscnf.report.model_checks import NoiseCheck, Overimputation
@@ -38,7 +37,7 @@ from misscnf.report.settings import Limits
 from misscnf.report.words import Answer, signed, whole
 
 __all__ = ["Image", "new_figure", "image", "draw_forest", "draw_curve", "draw_holes"]
-__all__ += ["draw_family", "draw_training", "draw_noise", "draw_ranks"]
+__all__ += ["draw_family", "draw_graph", "draw_training", "draw_noise", "draw_ranks"]
 
 
 @dataclass(frozen=True)
@@ -76,67 +75,34 @@ def image(figure: Figure, alt: str) -> Image:
 
 def draw_forest(lines: Sequence[Line], unit: str) -> Image:
     """Draws effects with their intervals, one below the other: names left, numbers right."""
-    rows = _forest_rows(lines)
     spread = Answer(lines[0].answer).spread
     equal = {line.heading: "equal by construction" for line in lines if line.answer.equal_groups}
     told = [f"{line.heading} {line.label}: {_told(line.answer, spread)}" for line in lines]
     told += [f"{name}: {words}" for name, words in equal.items()]
-    alt = f"Forest plot, {unit}. {'; '.join(told)}."
-    with new_figure(STYLE.wide, 0.75 + 0.235 * len(rows)) as figure:
-        ax = figure.subplots()
-        ax.axvline(0.0, color=STYLE.soft, linewidth=0.9, linestyle=(0, (4, 3)))
-        numbers = []
-        for place, (name, line) in enumerate(rows):
-            if line is not None:
-                _draw_line(ax, place, line.answer, first=line is lines[0])
-            numbers.append(equal.get(name, "") if line is None else _told(line.answer, spread))
-        # A space that SVG keeps: it drops ordinary ones before a word.
-        names = [
-            f"\N{EN SPACE}{short(name, 24)}" if line and line.heading else short(name, 26)
-            for name, line in rows
-        ]
-        ax.set_yticks(range(len(rows)), names, ha="left")
-        ax.tick_params(axis="y", length=0, pad=4.9 * max(map(len, names)))
-        for (_, line), tick in zip(rows, ax.get_yticklabels(), strict=True):
-            tick.set_fontweight("bold" if line is None or line is lines[0] else "normal")
-        right = ax.secondary_yaxis("right")
-        right.set_yticks(range(len(rows)), numbers)
-        right.tick_params(length=0)
-        right.spines["right"].set_visible(False)
-        ax.set_ylim(len(rows) - 0.4, -0.6)
-        ax.spines["left"].set_visible(False)
-        ax.set_xlabel(short(unit, 62), fontsize=8)
-        ax.grid(axis="x")
-        return image(figure, alt)
-
-
-def _forest_rows(lines: Sequence[Line]) -> list[tuple[str, Line | None]]:
-    """Returns the lines with their names, and between them the headings of groups."""
-    rows: list[tuple[str, Line | None]] = []
-    heading = ""
+    rows, heading = list[Row](), ""
     for line in lines:
         if line.heading and line.heading != heading:
-            rows.append((line.heading, None))
+            rows.append(Row(line.heading, told=equal.get(line.heading, "")))
         heading = line.heading
-        rows.append((line.label, line))
-    return rows
+        rows.append(_row(line, spread, main=line is lines[0]))
+    with new_figure(STYLE.wide, 0.75 + 0.235 * len(rows)) as figure:
+        draw_rows(figure.subplots(), rows, unit)
+        return image(figure, f"Forest plot, {unit}. {'; '.join(told)}.")
+
+
+def _row(line: Line, spread: float, *, main: bool) -> Row:
+    answer = line.answer
+    factor = 100.0 if answer.event is not None else 1.0
+    ends = None
+    if answer.interval is not None:
+        ends = factor * answer.interval[0], factor * answer.interval[1]
+    told, inset = _told(answer, spread), bool(line.heading)
+    return Row(line.label, factor * (answer.estimate or 0.0), ends, told, inset, main)
 
 
 def _told(answer: Effect, spread: float) -> str:
     estimate, ends = Answer(answer).numbers(spread)
     return f"{signed(estimate)} ({ends})" if ends else signed(estimate)
-
-
-def _draw_line(ax: Axes, place: int, answer: Effect, *, first: bool) -> None:
-    factor = 100.0 if answer.event is not None else 1.0
-    colour, width = (STYLE.blue, 2.2) if first else (STYLE.ink, 1.4)
-    if answer.interval is not None:
-        ends = [factor * end for end in answer.interval]
-        ax.plot(ends, [place, place], color=colour, linewidth=width)
-    marker, size = ("D", 6.0) if first else ("s", 4.5)
-    edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.6}
-    estimate = factor * (answer.estimate or 0.0)
-    ax.plot([estimate], [place], marker=marker, markersize=size, color=colour, **edge)
 
 
 def draw_curve(
@@ -158,14 +124,8 @@ def draw_curve(
     )
     with new_figure(STYLE.wide, 2.75) as figure:
         above, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [5, 1]})
-        if "mean_lower" in curve:
-            band = curve["mean_lower"], curve["mean_upper"]
-            above.fill_between(x, *band, color=STYLE.pale_blue, linewidth=0)
-        above.plot(x, y, color=STYLE.blue, marker="o" if len(x) <= 8 else "", markersize=4)
-        for arm in arms:
-            above.axvline(arm, color=STYLE.orange, linewidth=0.9, linestyle=(0, (4, 3)))
-        above.set_ylabel(short(outcome, 34))
-        above.grid(axis="y")
+        plots.curve(curve, arms=arms, outcome=outcome, ax=above)
+        above.set_xlabel("")
         inside = seen[(seen >= x[0]) & (seen <= x[-1])]
         below.hist(inside, bins=min(30, max(len(np.unique(inside)), 1)), color=STYLE.soft)
         below.set_yticks([])
@@ -207,56 +167,45 @@ def draw_family(curve: Curve) -> Image:
 
 def draw_training(history: pd.DataFrame) -> Image:
     """Draws the log-density of training and held-out rows after each epoch."""
-    epochs = history["epoch"].to_numpy(dtype=float)
     parts = []
-    with new_figure(STYLE.wide, 2.3) as figure:
-        ax = figure.subplots()
-        for name, words, colour, dash in (
-            ("train", "training rows", STYLE.soft, (0, (4, 2))),
-            ("validation", "held-out rows", STYLE.blue, "-"),
-        ):
-            if name not in history or history[name].isna().all():
-                continue
+    for name, words in (("train", "training rows"), ("validation", "held-out rows")):
+        if name in history and not history[name].isna().all():
             values = history[name].to_numpy(dtype=float)
-            ax.plot(epochs, values, color=colour, linestyle=dash, label=words)
             known = values[np.isfinite(values)]
             parts.append(f"{words} from {known[0]:.3f} to {known[-1]:.3f}")
-            if name == "validation":
-                kept = _kept_epoch(history)
-                ax.plot(epochs[kept], values[kept], "o", color=STYLE.orange, label="kept")
-        ax.set_xlabel("epoch")
-        ax.set_ylabel("log-density a row, nats")
+    with new_figure(STYLE.wide, 2.3) as figure:
+        plots.training(history, ax=figure.subplots())
         figure.legend(loc="outside upper left", ncols=3, fontsize=8)
-        ax.grid(axis="y")
         return image(figure, f"Training curve, mean log-density a row: {'; '.join(parts)}.")
-
-
-def _kept_epoch(history: pd.DataFrame) -> int:
-    """Returns the place of the epoch whose weights the model has."""
-    if "kept" not in history:  # a model saved when the best epoch by held-out rows was kept
-        return int(np.nanargmax(history["validation"].to_numpy(dtype=float)))
-    return int(np.flatnonzero(history["kept"])[-1])
 
 
 def draw_noise(check: NoiseCheck, limits: Limits) -> Image:
     """Draws the sorted noise of a node against what a standard normal would give."""
     said = "no departure" if check.ok else "a departure"
     alt = f"Quantiles of the noise of {check.node} against a standard normal: {said} found."
-    # As many points as the eye tells apart, with both ends: every further one costs bytes.
-    some = np.unique(np.linspace(0, len(check.noise) - 1, limits.quantiles).astype(np.int64))
-    places, noise = ndtri((some + 0.5) / len(check.noise)), check.noise[some]
-    colour = STYLE.blue if check.ok else STYLE.orange
     with new_figure(STYLE.small, 1.8) as figure:
-        ax = figure.subplots()
-        ax.plot([-4, 4], [-4, 4], color=STYLE.soft, linewidth=0.9, linestyle=(0, (4, 3)))
-        ax.plot(places, noise, ".", color=colour, markersize=4, markeredgewidth=0)
-        ax.set_xlim(-3.6, 3.6)
-        ax.set_ylim(-4.6, 4.6)
-        ax.set_xticks([-3, 0, 3])
-        ax.set_yticks([-3, 0, 3])
-        ax.set_title(short(check.node, 20), color=STYLE.ink if check.ok else STYLE.orange)
-        ax.grid(visible=True)
+        ax, points = figure.subplots(), limits.quantiles
+        plots.noise(check.noise, name=check.node, ok=check.ok, points=points, ax=ax)
         return image(figure, alt)
+
+
+def draw_graph(
+    graph: CausalGraph,
+    shares: Mapping[str, float],
+    uncovered: Collection[str],
+    asked: Collection[str],
+) -> Image:
+    """Draws a graph, each node with the share of rows that show it with its parents."""
+    graph = graph.without_auxiliary()
+    causes = {name: ", ".join(graph.parents_of(name)) or "nothing here" for name in graph.nodes}
+    seen = {
+        k: "hidden" if math.isnan(s) else f"{100 * s:.0f} % of rows" for k, s in shares.items()
+    }
+    told = (f"{k}, {seen[k]}, caused by {v}" for k, v in causes.items())
+    with new_figure(STYLE.wide, sheet_height(graph)) as figure:
+        figure.set_layout_engine("none")
+        draw_nodes(figure.add_axes((0.0, 0.0, 1.0, 1.0)), graph, shares, uncovered, asked)
+        return image(figure, f"The causal graph. {'; '.join(told)}.")
 
 
 def draw_ranks(found: Overimputation, limits: Limits) -> Image:

@@ -1,4 +1,4 @@
-r"""The picture of the graph: causes above effects, tinted by how often a family is seen whole.
+"""The graph: causes above effects, tinted by how often a family is seen whole.
 
 A sparse graph is drawn in layers, each node below all its causes. One with many edges would be a
 ball of wool that way: it is drawn as a list in causal order, with an arc from each cause down to
@@ -19,62 +19,96 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from misscnf.display.style import STYLE
 from misscnf.graph import CausalGraph
-from misscnf.identification.pictures import short
-from misscnf.report.pictures import Image, image, new_figure
+from misscnf.plots.canvas import canvas, short
+from misscnf.plots.holes import Holes
 
-__all__ = ["draw_graph"]
+__all__ = ["draw_nodes", "graph", "sheet_height"]
 
 _Pair = tuple[float, float]
 _Look = dict[str, Any]
 
 
-def draw_graph(
-    graph: CausalGraph,
-    shares: Mapping[str, float],
-    uncovered: Collection[str],
-    asked: Collection[str],
-) -> Image:
+def graph(
+    found: CausalGraph | Holes, *, asked: Collection[str] = (), ax: Axes | None = None
+) -> Axes:
     """Draws a graph, each node with the share of rows that show it with its parents.
 
-    A share that is not a number is that of a hidden cause.
+    Arguments:
+        found: A `CausalGraph`, drawn without shares; or what `check` returns.
+        asked: Nodes with a heavy frame, such as treatment and outcome.
+        ax: Axes to draw into; None makes a figure.
+
+    Example:
+        >>> from misscnf import CausalGraph, plots
+        >>> ax = plots.graph(CausalGraph.read("age -> dose -> days"), asked=["dose", "days"])
+        >>> sorted(text.get_text() for text in ax.texts)
+        ['age', 'days', 'dose']
+    """
+    if isinstance(found, CausalGraph):
+        shown = found.without_auxiliary()
+        shares: dict[str, float | None] = dict.fromkeys(shown.nodes)
+        uncovered: Collection[str] = ()
+    else:
+        shown, uncovered = found.graph.without_auxiliary(), found.uncovered
+        whole = dict(zip(found.nodes["node"], found.nodes["rows whole"] / found.rows, strict=True))
+        shares = {name: whole.get(name) for name in shown.nodes}
+    with canvas(ax, STYLE.wide, sheet_height(shown)) as drawn:
+        draw_nodes(drawn, shown, shares, uncovered, asked)
+    return drawn
+
+
+def sheet_height(graph: CausalGraph) -> float:
+    """Returns how many inches high the drawing of a graph is; its width is `STYLE.wide`."""
+    layers = _layers(graph)
+    return 0.85 * len(layers) if _layered(graph, layers) else 0.34 * len(graph) + 0.1
+
+
+def draw_nodes(
+    ax: Axes,
+    graph: CausalGraph,
+    shares: Mapping[str, float | None],
+    uncovered: Collection[str],
+    asked: Collection[str],
+) -> None:
+    """Draws a graph into axes, which become a sheet that is measured in inches.
+
+    A share that is not a number is that of a hidden cause, one that is None is not shown.
     Families that are not covered have an orange frame, treatment and outcome a heavy one.
     """
-    graph = graph.without_auxiliary()
-    causes = {name: ", ".join(graph.parents_of(name)) or "nothing here" for name in graph.nodes}
-    seen = {k: "hidden" if math.isnan(s) else f"{_percent(s)} of rows" for k, s in shares.items()}
-    told = (f"{k}, {seen[k]}, caused by {v}" for k, v in causes.items())
     look = {
         name: _look(shares[name], flagged=name in uncovered, asked=name in asked)
         for name in graph.nodes
     }
+    ax.set_axis_off()
+    ax.set_xlim(0.0, STYLE.wide)
+    ax.set_ylim(0.0, sheet_height(graph))
     layers = _layers(graph)
-    # Beyond, arrows would cross one another, or boxes would be too narrow for their names.
-    layered = len(graph.edges) <= 2 * len(graph) and max(map(len, layers)) <= 4
-    height = 0.85 * len(layers) if layered else 0.34 * len(graph) + 0.1
-    with new_figure(STYLE.wide, height) as figure:
-        figure.set_layout_engine("none")
-        ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))  # a sheet measured in inches
-        ax.set_axis_off()
-        ax.set_xlim(0.0, STYLE.wide)
-        ax.set_ylim(0.0, height)
-        if layered:
-            _draw_layers(ax, graph, layers, shares, look)
-        else:
-            _draw_list(ax, graph, shares, look)
-        return image(figure, f"The causal graph. {'; '.join(told)}.")
+    if _layered(graph, layers):
+        _draw_layers(ax, graph, layers, shares, look)
+    else:
+        _draw_list(ax, graph, shares, look)
 
 
-def _shade(colours: tuple[str, str, str], share: float) -> str:
+def _layered(graph: CausalGraph, layers: list[list[str]]) -> bool:
+    """Whether layers can be read: in others arrows cross, or boxes are too narrow for names."""
+    return len(graph.edges) <= 2 * len(graph) and max(map(len, layers)) <= 4
+
+
+def _shade(colours: tuple[str, str, str], share: float | None) -> str:
+    if share is None:
+        return colours[1]
     if math.isnan(share):
         return STYLE.rule
     return to_hex(LinearSegmentedColormap.from_list("coverage", list(colours))(share))
 
 
-def _percent(share: float) -> str:
+def _percent(share: float | None) -> str:
+    if share is None:
+        return ""
     return "hidden" if math.isnan(share) else f"{100 * share:.0f} %"
 
 
-def _look(share: float, *, flagged: bool, asked: bool) -> _Look:
+def _look(share: float | None, *, flagged: bool, asked: bool) -> _Look:
     return {
         "facecolor": _shade(STYLE.tints, share),
         "edgecolor": STYLE.orange if flagged else STYLE.ink if asked else STYLE.soft,
@@ -105,7 +139,7 @@ def _draw_layers(
     ax: Axes,
     graph: CausalGraph,
     layers: list[list[str]],
-    shares: Mapping[str, float],
+    shares: Mapping[str, float | None],
     look: Mapping[str, _Look],
 ) -> None:
     centred: _Look = {"ha": "center", "va": "center", "zorder": 4}
@@ -119,8 +153,10 @@ def _draw_layers(
             own = {**look[name], "zorder": 3}
             boxes[name] = _box(ax, (x - width / 2, y), (width, 0.36), 0.07, own)
             letters = short(name, 16 if len(layer) < 4 else 12)
-            ax.text(x, y + 0.075, letters, fontsize=8.5, **centred)
-            ax.text(x, y - 0.085, _percent(shares[name]), fontsize=7.5, **centred)
+            told = _percent(shares[name])
+            ax.text(x, y + 0.075 * bool(told), letters, fontsize=8.5, **centred)
+            if told:
+                ax.text(x, y - 0.085, told, fontsize=7.5, **centred)
     for cause, effect in graph.edges:
         others = [box for name, box in boxes.items() if name not in (cause, effect)]
         curvature = _least_curvature(middles[cause], middles[effect], others)
@@ -181,7 +217,7 @@ def _box(ax: Axes, left: _Pair, size: _Pair, rounding: float, look: _Look) -> Fa
 
 
 def _draw_list(
-    ax: Axes, graph: CausalGraph, shares: Mapping[str, float], look: Mapping[str, _Look]
+    ax: Axes, graph: CausalGraph, shares: Mapping[str, float | None], look: Mapping[str, _Look]
 ) -> None:
     row, right = 0.34, 1.75  # inches between two lines, and of a box
     levels = {name: 0.05 + row * (len(graph) - i - 0.5) for i, name in enumerate(graph.nodes)}
@@ -194,7 +230,7 @@ def _draw_list(
         _arc(ax, right + 0.05, levels[cause], levels[effect], reach / row, shares[effect])
 
 
-def _arc(ax: Axes, x: float, top: float, bottom: float, reach: float, share: float) -> None:
+def _arc(ax: Axes, x: float, top: float, bottom: float, reach: float, share: float | None) -> None:
     """Draws half an ellipse from a cause down to an effect, further out the longer it is."""
     angles = np.linspace(np.pi / 2, -np.pi / 2, 40)
     xs = x + reach * (top - bottom) * np.cos(angles)
