@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from misscnf.estimators.misscnf import MissCNF
     from misscnf.fitting.settings import PRESETS, Settings
     from misscnf.graph import CausalGraph, GraphLike
-    from misscnf.identification import Report, check
+    from misscnf.identification import PanelReport, Report, check
     from misscnf.queries.effects import Effect
     from misscnf.queries.incidence import Risks
     from misscnf.queries.laws import Draw
@@ -52,6 +52,7 @@ __all__ = [
     "Pooled",
     "Sensitivity",
     "Report",
+    "PanelReport",
     "FittedReport",
     "load_nhefs",
     "nhefs_graph",
@@ -77,6 +78,7 @@ _HOMES = {
     "Pooled": "misscnf.queries.pooling:Pooled",
     "Sensitivity": "misscnf.queries.tipping:Sensitivity",
     "Report": "misscnf.identification:Report",
+    "PanelReport": "misscnf.identification:PanelReport",
     "FittedReport": "misscnf.queries.support:FittedReport",
     "load_nhefs": "misscnf.data.nhefs:load_nhefs",
     "nhefs_graph": "misscnf.data.nhefs:nhefs_graph",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -14,6 +14,7 @@ from misscnf.cli.options import (
     Dates,
     Decimal,
     Graph,
+    Id,
     Json,
     KindsFile,
     Latents,
@@ -21,8 +22,13 @@ from misscnf.cli.options import (
     Na,
     Quiet,
     Separator,
+    Time,
+    Varying,
     option,
 )
+
+if TYPE_CHECKING:
+    from misscnf.identification import PanelReport, Report
 
 __all__ = ["check"]
 
@@ -37,6 +43,9 @@ def check(
     auxiliary: Auxiliary = None,
     latent: Latents = None,
     effect: Annotated[str | None, option("--effect", "Only what one effect needs.", "T:Y")] = None,
+    id: Id = None,
+    time: Time = None,
+    varying: Varying = None,
     kinds: KindsFile = None,
     na: Na = None,
     sep: Separator = None,
@@ -46,12 +55,22 @@ def check(
     quiet: Quiet = False,
 ) -> None:
     """Say what the holes leave identified, before any fit. Exits 1 if something is not covered."""
-    from misscnf.cli import arguments, inputs, outputs
+    from misscnf.cli import arguments, inputs
 
     pair = arguments.read_pair(effect)
+    how = inputs.reading(na, sep, decimal, dates)
+    if id is not None or time is not None:
+        inputs.refuse_over_time(block=block, loss=loss, auxiliary=auxiliary, latent=latent)
+        frame = inputs.read_rows(data, how)
+        from misscnf.identification import check as find_problems
+
+        names = inputs.words(varying) or None
+        with inputs.naming(inputs.shown(data)):
+            found = find_problems(frame, graph, pair, kinds=kinds, id=id, time=time, varying=names)
+        _tell(found, json=json)
     causal_graph = inputs.read_graph(graph, block, latent)
     inputs.check_nodes(pair or (), causal_graph, f"--effect {effect}")
-    frame = inputs.read_rows(data, inputs.reading(na, sep, decimal, dates))
+    frame = inputs.read_rows(data, how)
     causal_graph = inputs.with_auxiliary(causal_graph, auxiliary, frame)
     causal_graph = inputs.with_loss(causal_graph, loss, frame)
     inputs.check_kinds(kinds, causal_graph, frame)
@@ -59,6 +78,13 @@ def check(
 
     with inputs.naming(inputs.shown(data)):
         report = find_problems(frame, causal_graph, effect=pair, kinds=kinds)
+    _tell(report, json=json)
+
+
+def _tell(report: Report | PanelReport, *, json: bool) -> NoReturn:
+    """Prints a report, and ends."""
+    from misscnf.cli import outputs
+
     if json:
         outputs.print_json(report.to_dict())
     else:

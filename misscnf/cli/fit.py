@@ -28,6 +28,8 @@ from misscnf.cli.options import (
     Seed,
     Separator,
     Time,
+    Untied,
+    Varying,
     option,
 )
 
@@ -51,6 +53,8 @@ def fit(
     latent: Latents = None,
     id: Id = None,
     time: Time = None,
+    untied: Untied = None,
+    varying: Varying = None,
     out: Annotated[str, option("--out", "The folder of the model.", "DIR")],
     preset: Annotated[str, option("--preset", "auto, linear or paper.", "NAME")] = "auto",
     kinds: KindsFile = None,
@@ -103,6 +107,8 @@ def fit(
         seed=seed,
         id=id,
         time=time,
+        untied=True if untied == "all" else inputs.words(untied) or None,
+        varying=inputs.words(varying) or None,
         allow_uncovered=allow_uncovered,
         progress=False if quiet else None,
     )

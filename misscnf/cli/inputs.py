@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "naming",
     "reading",
+    "words",
     "read_rows",
     "read_model_rows",
     "read_graph",
@@ -64,10 +65,11 @@ def reading(
         raise InputError(f"--sep {separator!r}: expected one sign, such as ';' or '\\t'.")
     if decimal is not None and decimal not in (".", ","):
         raise InputError(f"--decimal {decimal!r}: expected . or ,.")
-    return Reading(_words(na), "\t" if separator == "\\t" else separator, decimal, _words(dates))
+    return Reading(words(na), "\t" if separator == "\\t" else separator, decimal, words(dates))
 
 
-def _words(text: str | None) -> tuple[str, ...]:
+def words(text: str | None) -> tuple[str, ...]:
+    """Returns names such as "a, b"."""
     return tuple(word.strip() for word in (text or "").split(",") if word.strip())
 
 
@@ -146,7 +148,7 @@ def _read_latents(given: Iterable[str]) -> dict[str, int | None]:
 def with_auxiliary(graph: CausalGraph, names: str | None, frame: pd.DataFrame) -> CausalGraph:
     """Returns a graph with auxiliary columns such as "a,b"."""
     with naming("--auxiliary"):
-        return graph.with_auxiliary(_words(names), frame.columns)
+        return graph.with_auxiliary(words(names), frame.columns)
 
 
 def with_loss(

@@ -26,6 +26,8 @@ __all__ = [
     "Seed",
     "Separator",
     "Time",
+    "Untied",
+    "Varying",
     "WithLatents",
     "option",
 ]
@@ -63,6 +65,14 @@ Id = Annotated[
     str | None, option("--id", "The column that says who, in a table over time.", "NAME")
 ]
 Time = Annotated[str | None, option("--time", "The column that says when.", "NAME")]
+Varying = Annotated[
+    str | None,
+    option("--varying", "Over time: columns measured at each visit though constant.", "NAMES"),
+]
+Untied = Annotated[
+    str | None,
+    option("--untied", "Over time: columns with a mechanism a visit; all for all.", "NAMES"),
+]
 Latents = Annotated[
     list[str] | None,
     option("--latent", "A hidden cause, or class=3 for classes; repeatable.", "NAME[=N]"),

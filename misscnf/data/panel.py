@@ -20,7 +20,7 @@ visit, the one that the graph names first comes first, and who has had it is not
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,11 +34,12 @@ from misscnf.data.kinds import KindRules, Kinds, Note, choose_columns, read_requ
 from misscnf.data.scales import Unit
 from misscnf.data.table import Schema
 from misscnf.errors import InputError
-from misscnf.graph import CausalGraph
+from misscnf.graph import CausalGraph, GraphLike
+from misscnf.graph.dag import read_parts
 from misscnf.graph.histories import Feature, Reading
 from misscnf.graph.template import Read, Template, Unrolled, at_visit
 
-__all__ = ["Panel"]
+__all__ = ["Panel", "read_template"]
 
 logger = logging.getLogger("misscnf")
 
@@ -60,6 +61,8 @@ class Panel:
     """Nodes that no row shows, such as the first visits of an outcome that is measured later."""
     unshown: tuple[str, ...] = ()
     """Nodes that no row shows, and that something shown depends on."""
+    once: tuple[str, ...] = ()
+    """Columns that the graph has at every visit, and that were found not to vary in a person."""
 
     @staticmethod
     def learn(
@@ -69,11 +72,17 @@ class Panel:
         time: str,
         kinds: Kinds = None,
         rules: KindRules | None = None,
+        varying: Sequence[str] = (),
     ) -> tuple[Panel, Schema, pd.DataFrame]:
-        """Learns visits, codecs and events from a long table, and returns its wide rows too."""
+        """Learns visits, codecs and events from a long table, and returns its wide rows too.
+
+        A column that the graph has at every visit, and that does not vary within a person, is
+        taken as measured once, unless it is among those that are said to be varying.
+        """
         _check_columns(frame, template, id, time)
+        template, once = _recognised(frame, template, id, kinds, varying)
         visits = tuple(map(_number, np.unique(_times(frame, time))))
-        bare = Panel(template, id, time, visits)
+        bare = Panel(template, id, time, visits, once=once)
         wide = bare._pivoted(frame)
         names = (*template.baseline, *template.varying)
         asked = read_requests(kinds, names, list(frame.columns))
@@ -123,17 +132,13 @@ class Panel:
 
     def _numbers(self, read: Read, domain: Domain) -> tuple[float, float]:
         """Returns location and scale of a history; refuses one that its column does not have."""
-        wanted = "numbers, or of columns of two levels"
-        if read.function in ("value", "mean"):
+        if read.function == "value":
+            return 0.0, 1.0
+        fits, wanted = isinstance(domain, Binary | Count), "columns of two levels, or of counts"
+        if read.function == "mean":
             fits = not isinstance(domain, Ordinal | Categorical)
-        else:
-            fits, wanted = (
-                isinstance(domain, Binary | Count),
-                "columns of two levels, or of counts",
-            )
-        if read.function == "value" or not fits:
-            if fits:
-                return 0.0, 1.0
+            wanted = "numbers, or for columns of two levels"
+        if not fits:
             raise InputError(
                 f"the graph over time has {read.name}, and {read.nodes[0]} is {domain.kind}; "
                 f"{read.function} is for {wanted}."
@@ -152,7 +157,14 @@ class Panel:
         once = f"; once a person: {baseline}" if baseline else ""
         after = f"; events: {listed(self.events)}" if self.events else ""
         ends = f"{self.time} {self.visits[0]:g} to {self.visits[-1]:g}"
-        return f"{len(self.visits)} visits ({ends}); at every visit: {varying}{once}{after}."
+        said = f"{len(self.visits)} visits ({ends}); at every visit: {varying}{once}{after}."
+        if self.once:
+            do, them = ("do", "them") if len(self.once) > 1 else ("does", "it")
+            said += (
+                f" {listed(self.once)} {do} not vary within a person: measured once "
+                f"(varying={list(self.once)} has {them} at every visit)."
+            )
+        return said
 
     def described(self, kinds: pd.DataFrame) -> pd.DataFrame:
         """Returns the table of kinds of the nodes with a line a column, holes of all visits."""
@@ -376,6 +388,7 @@ class Panel:
         events = {name: list(levels) for name, levels in self.events.items()}
         about = {"id": self.id, "time": self.time, "visits": list(self.visits)}
         blank = {"left out": list(self.left_out), "unshown": list(self.unshown)}
+        blank["once"] = list(self.once)
         return {**about, "template": self.template.to_dict(), "events": events, **blank}
 
     @staticmethod
@@ -389,7 +402,24 @@ class Panel:
             {name: (levels[0], levels[1]) for name, levels in entry["events"].items()},
             tuple(entry["left out"]),
             tuple(entry.get("unshown", ())),
+            tuple(entry.get("once", ())),
         )
+
+
+def read_template(graph: GraphLike | None, time: str) -> Template:
+    """Reads a graph over time, in any form that `CausalGraph.read` takes.
+
+    Arguments:
+        graph: The graph.
+        time: The column that says when; `time` means it too.
+    """
+    parts = read_parts(graph) if graph is not None else None
+    if parts is None or parts.blocks or parts.latent:
+        raise InputError(
+            "a table over time needs a graph over time, such as 'L[t-1] -> A[t]', without "
+            "blocks and hidden causes."
+        )
+    return Template.read(parts.nodes, parts.edges, time)
 
 
 def _number(value: float) -> float:
@@ -455,6 +485,33 @@ def _refuse_twice(frame: pd.DataFrame, id: str, time: str) -> None:
             f"{id} {person} has two rows at {time} {when}, the second labelled "
             f"{row_label(frame.index, row)}; leave one of them out."
         )
+
+
+def _recognised(
+    frame: pd.DataFrame, template: Template, id: str, kinds: Kinds, varying: Sequence[str]
+) -> tuple[Template, tuple[str, ...]]:
+    """Returns the template with columns that do not vary in a person measured once, and these."""
+    if isinstance(varying, str) or not set(varying) <= set(template.varying):
+        raise InputError(
+            f"varying is a list of columns that the graph has at every visit, "
+            f"such as ['{template.varying[0]}']; got {varying!r}."
+        )
+    names = (*template.baseline, *template.varying)
+    asked = read_requests(kinds, names, list(frame.columns))
+    free = [
+        name
+        for name in template.varying
+        if name not in varying and not (name in asked and asked[name].kind == "event")
+    ]
+    people = frame.groupby(id, sort=False, observed=True)[free]
+    most, shown = people.nunique(dropna=True).max(), people.count().max()
+    constant = {name for name in free if most[name] <= 1 and shown[name] > 1}
+    kept = set[str]()
+    while kept != constant:  # until nothing that varies is a cause of what does not
+        kept, constant = constant, {n for n in constant if template.may_be_once(n, constant)}
+    if len(constant) == len(template.varying):
+        return template, ()
+    return template.measured_once(constant), tuple(n for n in template.varying if n in constant)
 
 
 def _once(frame: pd.DataFrame, name: str, id: str) -> pd.Series:

@@ -35,7 +35,7 @@ from torch import Tensor
 
 from misscnf.data.column_names import ArrayLike, name_columns
 from misscnf.data.kinds import Kinds
-from misscnf.data.panel import Panel
+from misscnf.data.panel import Panel, read_template
 from misscnf.data.rows import MemoryRows, RowSource, SelectedRows
 from misscnf.data.table import IncompleteTable, Schema, Table, holed_columns, read_table
 from misscnf.data.ties import Ties, read_ties, tied_keys, tied_schema
@@ -50,10 +50,8 @@ from misscnf.fitting.select.roughness import Rough
 from misscnf.fitting.settings import Settings, preset_settings
 from misscnf.fitting.train.loop import EpochRecord
 from misscnf.graph import CausalGraph, GraphLike
-from misscnf.graph.dag import read_parts
 from misscnf.graph.indicators import Loss
 from misscnf.graph.latents import Latent
-from misscnf.graph.template import Template
 from misscnf.identification import (
     denied_by_rows,
     uncovered_families,
@@ -116,6 +114,10 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         ties: Columns of a wide table that are one thing measured again, such as
             `[["L1", "L2", "L3"]]`: they share a unit, and a mechanism where their causes play the
             same part.
+        untied: Columns of a long table with a mechanism of its own at each visit, or True for
+            all of them.
+        varying: Columns of a long table that are measured at every visit although they do not
+            vary within a person; others of that kind are taken as measured once.
         allow_uncovered: Whether to train networks although some family is never seen whole.
         progress: Whether to show a progress bar; None shows it in a terminal.
 
@@ -184,6 +186,8 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         id: str | None = None,
         time: str | None = None,
         ties: Ties | None = None,
+        untied: Sequence[str] | bool | None = None,
+        varying: Sequence[str] | None = None,
         allow_uncovered: bool = False,
         progress: bool | None = None,
     ) -> None:
@@ -201,6 +205,8 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         self.id = id
         self.time = time
         self.ties = ties
+        self.untied = untied
+        self.varying = varying
         self.allow_uncovered = allow_uncovered
         self.progress = progress
 
@@ -230,6 +236,9 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
             graph = panel.graph(dict(zip(schema.nodes, schema.domains, strict=True)))
             keys = [panel.unrolled().keys[name] for name in graph.nodes]
         else:
+            for name in ("untied", "varying"):
+                if getattr(self, name) is not None:
+                    raise InputError(f"{name}= is for a table over time; give id= and time= too.")
             graph = self._read_graph(source.columns).with_auxiliary(self.auxiliary, source.columns)
             graph = graph.with_loss(self.loss, holed_columns(source))
         _check_hidden(graph, settings)
@@ -324,14 +333,10 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
                     f"{name}= is not there yet for tables over time; leave it out, or give a wide "
                     f"table with a column a visit."
                 )
-        parts = read_parts(self.graph) if self.graph is not None else None
-        if parts is None or parts.blocks or parts.latent:
-            raise InputError(
-                "a table over time needs a graph over time, such as 'L[t-1] -> A[t]', without "
-                "blocks and hidden causes."
-            )
-        template = Template.read(parts.nodes, parts.edges, self.time)
-        about = (template, self.id, self.time, self.kinds, settings.kinds)
+        template = read_template(self.graph, self.time)
+        if self.untied is not None and self.untied is not False:
+            template = template.without_ties(self.untied)
+        about = (template, self.id, self.time, self.kinds, settings.kinds, self.varying or ())
         panel, schema, wide = Panel.learn(source, *about)
         if self.progress is not False:
             logger.info("The table over time: %s", panel.summary)

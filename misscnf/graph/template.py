@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, NamedTuple, cast, get_args
 
 import networkx as nx
@@ -140,8 +140,17 @@ class Unrolled:
     edges: tuple[tuple[str, str], ...]
     keys: dict[str, str]
     """For each node the key of its mechanism; tied nodes have one."""
-    reads: dict[str, tuple[Read, ...]] = field(default_factory=dict)
-    """For nodes with histories as causes, what their mechanism reads."""
+    causes: dict[str, dict[Cause, Read]] = field(default_factory=dict)
+    """For each node over time its causes, with what its mechanism reads of each."""
+
+    @property
+    def reads(self) -> dict[str, tuple[Read, ...]]:
+        """For nodes with histories as causes, what their mechanism reads."""
+        return {
+            node: tuple(there.values())
+            for node, there in self.causes.items()
+            if any(cause.history for cause in there)
+        }
 
 
 @dataclass(frozen=True)
@@ -154,6 +163,8 @@ class Template:
     """Columns that are measured at every visit, causes within a visit first."""
     causes: Mapping[str, tuple[Cause, ...]]
     """The direct causes of each."""
+    untied: tuple[str, ...] = ()
+    """Columns with a mechanism of its own at each visit."""
 
     clock: ClassVar[str] = "time"
     """What a template calls the time of a visit, whatever the table calls it."""
@@ -203,6 +214,45 @@ class Template:
         late = _ordered(varying, within)
         return Template(early, late, {n: tuple(causes[n]) for n in (*early, *late)})
 
+    def without_ties(self, untied: Sequence[str] | Literal[True]) -> Template:
+        """Returns the template in which some columns, or all, have a mechanism a visit."""
+        if untied is True:
+            return replace(self, untied=self.varying)
+        for name in [untied] if isinstance(untied, str) else untied:
+            if isinstance(untied, str) or name not in self.varying:
+                raise InputError(
+                    f"untied names {name!r}; give a list of columns that the graph has at every "
+                    f"visit, such as ['{self.varying[0]}'], or True for all."
+                )
+        return replace(self, untied=tuple(untied))
+
+    def measured_once(self, names: Collection[str]) -> Template:
+        """Returns the template in which some columns over time are measured once a person."""
+        if not names:
+            return self
+        baseline = (*self.baseline, *(name for name in self.varying if name in names))
+        causes = {
+            name: tuple(
+                dict.fromkeys(Cause(c.name, None) if c.name in names else c for c in self.of(name))
+            )
+            for name in (*baseline, *(n for n in self.varying if n not in names))
+        }
+        early = _ordered(baseline, {n: [c.name for c in causes[n]] for n in baseline})
+        varying = tuple(name for name in self.varying if name not in names)
+        return replace(self, baseline=early, varying=varying, causes=causes)
+
+    def may_be_once(self, name: str, constant: Collection[str]) -> bool:
+        """Says whether a column could be measured once: its causes do not change, or are so too.
+
+        Arguments:
+            name: The column, which does not vary within a person.
+            constant: All columns that do not.
+        """
+        fine = {*self.baseline, *constant}
+        return name in constant and all(
+            c.name in fine and c.name != name and not c.history for c in self.of(name)
+        )
+
     @property
     def timed(self) -> bool:
         """Whether anything depends on the time of a visit."""
@@ -240,7 +290,7 @@ class Template:
             )
         nodes, edges = list(self.baseline), list[tuple[str, str]]()
         keys = {name: name for name in self.baseline}
-        reads = dict[str, tuple[Read, ...]]()
+        causes = dict[str, dict[Cause, Read]]()
         edges += [(cause.name, name) for name in self.baseline for cause in self.of(name)]
         alone = self._seen_once(visits, left_out, unshown)
         for k, visit in enumerate(visits):
@@ -252,14 +302,13 @@ class Template:
                 if node in left_out:
                     continue
                 there = self._there(name, k, visits, left_out, unshown)
-                keys[node] = self._key(name, there)
-                if keys[node] in alone:
+                keys[node] = node if name in self.untied else self._key(name, there)
+                if keys[node] in alone or name in self.untied:
                     there = _told_apart(there)
                 nodes.append(node)
                 edges += [(cause, node) for of in there.values() for cause in of.nodes]
-                if any(cause.history for cause in there):
-                    reads[node] = tuple(there.values())
-        return Unrolled(tuple(nodes), tuple(dict.fromkeys(edges)), keys, reads)
+                causes[node] = there
+        return Unrolled(tuple(nodes), tuple(dict.fromkeys(edges)), keys, causes)
 
     def _seen_once(
         self, visits: Sequence[object], left_out: Collection[str], unshown: Collection[str]
@@ -322,7 +371,8 @@ class Template:
             name: [[c.name, c.lag, *([c.history] if c.history else [])] for c in of]
             for name, of in self.causes.items()
         }
-        return {"baseline": list(self.baseline), "varying": list(self.varying), "causes": causes}
+        about = {"baseline": list(self.baseline), "varying": list(self.varying), "causes": causes}
+        return {**about, "untied": list(self.untied)}
 
     @staticmethod
     def from_dict(entry: Mapping[str, Any]) -> Template:
@@ -331,7 +381,8 @@ class Template:
             name: tuple(Cause(str(cause), *rest) for cause, *rest in of)
             for name, of in entry["causes"].items()
         }
-        return Template(tuple(entry["baseline"]), tuple(entry["varying"]), causes)
+        named = tuple(entry["baseline"]), tuple(entry["varying"])
+        return Template(*named, causes, tuple(entry.get("untied", ())))
 
 
 def _read(cause: Cause, nodes: tuple[str, ...], visit: object) -> Read:

@@ -8,12 +8,14 @@ loss, little            how values are lost, and whether they exist at all
 independences           the graph against the rows
 unlikely                values that no law of their column makes likely
 report, words, pictures    how it is told: tables, sentences, a figure
+over_time               the same of a table over time, by the families of its template
 """
 
 from misscnf.identification.checking import check, denied_by_rows
 from misscnf.identification.families import uncovered_families, warning_sentence
+from misscnf.identification.over_time import PanelReport
 from misscnf.identification.report import Report
 from misscnf.identification.unlikely import Unlikely, unlikely_values
 
 __all__ = ["check", "denied_by_rows", "Report", "uncovered_families", "warning_sentence"]
-__all__ += ["Unlikely", "unlikely_values"]
+__all__ += ["Unlikely", "unlikely_values", "PanelReport"]

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 import torch
 
 from misscnf.data.kinds import Kinds
+from misscnf.data.panel import read_template
 from misscnf.data.table import IncompleteTable, Table, holed_columns, read_table
 from misscnf.errors import InputError
 from misscnf.fitting.select.parents import arrange_blocks
@@ -30,6 +32,7 @@ from misscnf.identification.hidden import effect_identified
 from misscnf.identification.independences import Contradiction, claims, find_contradictions
 from misscnf.identification.little import little_test
 from misscnf.identification.loss import explain_holes, find_structural_holes
+from misscnf.identification.over_time import PanelReport, check_over_time
 from misscnf.identification.pictures import Curve, coverage_curve
 from misscnf.identification.projection import project, shown_graph
 from misscnf.identification.recovery import Recovery, losses_identified
@@ -54,10 +57,13 @@ def check(
     loss: Loss | None = None,
     auxiliary: Sequence[str] | None = None,
     latent: Latent | None = None,
+    id: str | None = None,
+    time: str | None = None,
+    varying: Sequence[str] | None = None,
     chance: float | None = None,
     share: float | None = None,
     settings: CheckSettings | Mapping[str, object] | None = None,
-) -> Report:
+) -> Report | PanelReport:
     """Reports what the holes of a table leave identified, before any fit.
 
     Arguments:
@@ -71,6 +77,11 @@ def check(
         loss: What drives the loss of which column, likewise: the report says what identifies it.
         auxiliary: Columns that help to tell what is lost and have no place in the graph, likewise.
         latent: Hidden causes, likewise: the report says whether the effect is still identified.
+        id: The column that says who, in a long table with a row a person and visit; the graph is
+            then one over time, and the report a `PanelReport` on its families.
+        time: The column that says when.
+        varying: Columns that are measured at every visit although they do not vary within a
+            person, as `MissCNF` takes them.
         chance: A family counts as unseen where the chance to see it whole is below this; short for
             the setting "regions.chance", 0.02 by default.
         share: Regions with a smaller share of the rows are left alone; short for "regions.share",
@@ -92,12 +103,15 @@ def check(
     """
     if not isinstance(df, IncompleteTable):
         df = read_table(df)
-    graph = CausalGraph.read(graph, blocks, latent).with_auxiliary(auxiliary, df.columns)
-    graph = graph.with_loss(loss, holed_columns(df))
     if not isinstance(settings, CheckSettings):
         settings = change(CheckSettings(), settings or {})
     short = {"regions.chance": chance, "regions.share": share}
     chosen = change(settings, {name: given for name, given in short.items() if given is not None})
+    if id is not None or time is not None:
+        others = {"blocks": blocks, "loss": loss, "auxiliary": auxiliary, "latent": latent}
+        return _over_time(df, graph, effect, id, time, kinds, chosen, varying or (), others)
+    graph = CausalGraph.read(graph, blocks, latent).with_auxiliary(auxiliary, df.columns)
+    graph = graph.with_loss(loss, holed_columns(df))
     table = IncompleteTable.read(df, graph.nodes, kinds=kinds, latent=graph.latent)
     recovery = losses_identified(graph, table.observed.numpy())
     causes = graph.without_indicators()
@@ -168,6 +182,29 @@ def check(
         causes=causes,
         estimand=estimand,
     )
+
+
+def _over_time(
+    df: pd.DataFrame | IncompleteTable,
+    graph: GraphLike,
+    effect: tuple[str, str] | None,
+    id: str | None,
+    time: str | None,
+    kinds: Kinds,
+    settings: CheckSettings,
+    varying: Sequence[str],
+    others: Mapping[str, object],
+) -> PanelReport:
+    """Checks a long table."""
+    if id is None or time is None or isinstance(df, IncompleteTable):
+        raise InputError(
+            "a table over time is a DataFrame or a file, and needs both id= and time=: the "
+            "columns that say who and when."
+        )
+    for name in (name for name, given in others.items() if given is not None):
+        raise InputError(f"{name}= is not there yet for tables over time; leave it out.")
+    template = read_template(graph, time)
+    return check_over_time(df, template, effect, id, time, kinds, settings, varying)
 
 
 def _reached_by_loss(graph: CausalGraph, recovery: Sequence[Recovery]) -> set[int]:

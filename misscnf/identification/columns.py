@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from misscnf.data.codecs import Column as Codec
 from misscnf.data.codecs import Levels
 from misscnf.data.table import IncompleteTable
 
-__all__ = ["Column", "read_columns"]
+__all__ = ["Column", "column_of", "read_columns"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +76,12 @@ def read_columns(table: IncompleteTable, most_levels: int) -> tuple[Column, ...]
 
 
 def _read_node(table: IncompleteTable, node: int) -> Column:
-    name = table.nodes[node]
     values = np.where(table.observed[:, node].numpy(), table.raw[:, node], np.nan)
-    codec = table.schema.columns[node]
+    return column_of(table.nodes[node], values, table.schema.columns[node], node)
+
+
+def column_of(name: str, values: np.ndarray, codec: Codec | None, node: int | None) -> Column:
+    """Returns a column of the user's numbers or codes (N,); without a codec they are numbers."""
     if isinstance(codec, Levels):
         return Column(name, values, _labels(codec.levels), codec.kind == "ordinal", node)
     return _by_levels_if_two(Column(name, values, None, ordered=True, node=node))

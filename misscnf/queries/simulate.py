@@ -30,7 +30,8 @@ from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.fitting.select.forms import Form
 from misscnf.graph.indicators import indicator_of
-from misscnf.identification import check
+from misscnf.identification import PanelReport, Report, check
+from misscnf.identification.over_time import check_panel
 from misscnf.identification.settings import CheckSettings
 from misscnf.inference.elimination import Plan
 from misscnf.inference.likelihood import RowLikelihood, observed_log_prob
@@ -426,8 +427,10 @@ class QueryMixin(SensitivityMixin):
         do: Do | None = None,
         seed: int = 0,
         settings: CheckSettings | Mapping[str, object] | None = None,
-    ) -> FittedReport:
+    ) -> FittedReport | PanelReport:
         """Reports what the holes of the fitted table leave identified, and where answers leave it.
+
+        Over time it is the report on the families of the graph over time, a `PanelReport`.
 
         Arguments:
             df: The rows that the model was fitted to.
@@ -437,9 +440,15 @@ class QueryMixin(SensitivityMixin):
             settings: `CheckSettings`, or changes by name, such as `{"support.draws": 500}`.
         """
         nodes = self._graph().nodes
-        self._refuse_panel("check")
+        if self.panel_ is not None:
+            if do is not None:
+                self._refuse_panel("check with do=", "leave it out")
+            wide = self._named(df)
+            assert isinstance(wide, pd.DataFrame)
+            return check_panel(self.panel_, self.schema_, wide, effect, settings)
         table = IncompleteTable.read(self._named(df), nodes, self.schema_, unseen=self.unseen)
         report = check(table, self.graph_, effect, settings=settings)
+        assert isinstance(report, Report)
         rules = report.settings.support
         policies = read_policies(do, self.graph_, self.schema_, rules.draws, seed)
         leaning = {self.graph_.index(name) for name in report.needed}

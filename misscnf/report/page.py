@@ -30,6 +30,7 @@ from misscnf.options import change
 from misscnf.queries.by import GroupEffects
 from misscnf.queries.effects import Effect
 from misscnf.queries.plain import PlainEstimate
+from misscnf.queries.support import FittedReport
 from misscnf.report import inventory, methods, pictures, verdicts
 from misscnf.report.effects import (
     Question,
@@ -147,6 +148,7 @@ def _render(
         pair, effects = (question.treatment, question.outcome), _effects(question)
     do = None if effects is None else effects.first.do
     fitted = model.check(table, pair, do=do, seed=seed, settings=settings.identification)
+    assert isinstance(fitted, FittedReport)  # pages of tables over time are others
     hidden = sorted(graph.latent_nodes)
     observed = table.observed.numpy().copy()
     observed[:, hidden] = True  # a family is seen whole where all of it is that can be

@@ -196,7 +196,7 @@ def test_the_last_seen_value_is_that_of_the_last_visit_with_the_column():
     ("graph", "words"),
     [
         ("ever(L)[t-1] -> A[t]", r"has ever\(L\)\[0\], and L\[0\] is continuous"),
-        ("mean(stage)[t-1] -> A[t]", r"mean is for numbers, or of columns of two levels"),
+        ("mean(stage)[t-1] -> A[t]", r"mean is for numbers, or for columns of two levels"),
     ],
 )
 def test_a_history_that_a_column_does_not_have_is_refused(graph, words):

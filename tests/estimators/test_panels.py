@@ -196,7 +196,7 @@ def test_samples_and_imputations_are_long(holed):
 def test_what_is_not_there_yet_is_refused(holed):
     table, model = holed
     for ask in (
-        lambda: model.check(table),
+        lambda: model.check(table, do={"A[0]": 1}),
         lambda: model.counterfactual(table, do={"A[0]": 1}),
         lambda: model.sensitivity("L[3]", do={"A[0]": 1}, shift=[0, 1]),
     ):
@@ -259,3 +259,32 @@ def test_a_wide_table_with_ties_is_the_long_one(holed):
     )
     with pytest.raises(InputError, match="their causes come in another order"):
         MissCNF(turned, "linear", ties=[["L0", "L1", "L2"], ["A0", "A1"]]).fit(wide)
+
+
+def test_a_column_that_does_not_vary_within_a_person_is_measured_once():
+    table = long_table(100, 3)
+    graph = "L[t-1] -> L[t]; sex[t], L[t] -> A[t]"
+    model = fitted(table, graph)
+    assert model.graph_.parents_of("A[2]") == ("sex", "L[2]")
+    assert "'sex' does not vary within a person: measured once" in model.panel_.summary
+    assert "sex[1]" in fitted(table, graph, varying=["sex"]).graph_.nodes
+    own = fitted(table.assign(sex=table["id"] % 2), "sex[t-1] -> sex[t]; sex[t], L[t] -> A[t]")
+    assert "sex[2]" in own.graph_.nodes  # the graph says that it follows itself
+    with pytest.raises(InputError, match="varying is a list of columns"):
+        fitted(table, graph, varying=["dose"])
+
+
+def test_untied_visits_have_slopes_of_their_own():
+    table = long_table(100, 3)
+    model = fitted(table, "L[t-1] -> L[t]; L[t], time -> A[t]", untied=["A"])
+    for week in range(3):
+        own = table[table["week"] == week]
+        expected = sm.OLS(own["A"], sm.add_constant(own["L"])).fit().params.iloc[1]
+        assert slopes(model, f"A[{week}]") == pytest.approx({f"L[{week}]": expected}, abs=1e-5)
+    assert model.model_.law(model.graph_.index("L[1]")) is model.model_.law(
+        model.graph_.index("L[2]")
+    )
+    short = fitted(table[table["week"] < 2], "L[t-1] -> A[t]", untied=True)
+    assert len(short.model_.blocks) == len(short.graph_)
+    with pytest.raises(InputError, match="untied names 'dose'"):
+        fitted(table, untied=["dose"])

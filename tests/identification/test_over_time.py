@@ -1,0 +1,85 @@
+"""`check` of a table over time: families of the graph over time, with counts over visits."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from misscnf import MissCNF, check
+from misscnf.cli.app import app
+from misscnf.errors import InputError
+
+GRAPH = "L[t-1], A[t-1], time -> L[t]; L[t], sex -> A[t]; L[t], ever(A)[t] -> Y[t]"
+ABOUT = {"id": "id", "time": "week", "kinds": {"Y": "event", "A": "binary"}}
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng, rows = np.random.default_rng(0), []
+    for person in range(500):
+        for week in range(4):
+            a, y = rng.integers(0, 2), int(rng.random() < 0.1)
+            rows.append((person, week, person % 2, rng.normal(), a, y))
+            if y or rng.random() < 0.1:
+                break
+    return pd.DataFrame(rows, columns=["id", "week", "sex", "L", "A", "Y"])
+
+
+def test_families_are_counted_over_the_visits_that_share_them(table):
+    holed = table.copy()
+    holed.loc[holed["week"] == 1, "L"] = np.nan
+    report = check(holed, GRAPH, **ABOUT)
+    lines = report.families.set_index("family")
+    assert list(lines.index) == ["sex", "L[0]", "L[t]", "A[t]", "Y[t]"]
+    there = holed["week"].value_counts()
+    assert lines.loc["A[t]", "rows"] == len(holed)
+    assert lines.loc["A[t]", "whole"] == len(holed) - there[1]
+    later = holed.set_index(["id", "week"])["L"].notna().unstack(fill_value=False)
+    assert lines.loc["L[t]", "rows"] == len(holed) - there[0]
+    assert lines.loc["L[t]", "whole"] == (later[2] & later[3]).sum()
+    assert lines.loc["L[t]", "visits"] == (1, 2, 3)
+    assert lines.loc["L[t]", "few at"] == (1, 2)
+    assert report.visits["there"].tolist() == there.sort_index().tolist()
+    assert report.visits["seen last"].sum() == 500
+
+
+def test_places_without_a_family_are_named_in_the_words_of_the_template(table):
+    holed = table.assign(A=table["A"].astype(float))
+    holed.loc[(holed["week"] > 1) & (holed["L"] > 0.3), "A"] = np.nan
+    report = check(holed, GRAPH, **ABOUT)
+    assert not report.ok
+    assert "A[t]" in report.uncovered
+    assert "never seen together where" in str(report)
+    assert "L[t] is above 0.3" in str(report)
+
+
+def test_an_effect_needs_the_families_on_its_ways(table):
+    report = check(table, GRAPH, ("A", "Y"), **ABOUT)
+    assert list(report.families["family"]) == ["L[0]", "L[t]", "Y[t]"]
+    assert report.ok
+    assert "identified by the g-formula" in str(report)
+    nothing = check(table, GRAPH, ("Y", "A"), **ABOUT)
+    assert "By the graph Y has no effect on A" in str(nothing)
+    with pytest.raises(InputError, match="the graph has no node 'dose'"):
+        check(table, GRAPH, ("dose", "Y"), **ABOUT)
+
+
+def test_a_fitted_model_checks_by_its_own_graph(table):
+    about = {name: ABOUT[name] for name in ("id", "time", "kinds")}
+    model = MissCNF(GRAPH, "linear", progress=False, **about).fit(table)
+    assert str(model.check(table, ("A", "Y"))) == str(check(table, GRAPH, ("A", "Y"), **ABOUT))
+
+
+def test_the_command_checks_over_time(table, tmp_path):
+    table.to_csv(tmp_path / "long.csv", index=False)
+    (tmp_path / "kinds.json").write_text(json.dumps(ABOUT["kinds"]))
+    words = ["check", str(tmp_path / "long.csv"), "--graph", GRAPH, "--id", "id", "--time", "week"]
+    words += ["--kinds", str(tmp_path / "kinds.json"), "--effect", "A:Y"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert "500 people, 4 visits" in result.output
+    assert json.loads(CliRunner().invoke(app, [*words, "--json"]).output)["ok"] is True
+    result = CliRunner().invoke(app, [*words, "--latent", "u"])
+    assert result.exit_code == 2
