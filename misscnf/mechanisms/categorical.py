@@ -30,7 +30,7 @@ from misscnf.data.domains import Domain
 from misscnf.mechanisms.base import Growth, Mechanism, Shape
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents
-from misscnf.mechanisms.steps import LevelMechanism, interior_uniform
+from misscnf.mechanisms.steps import LevelMechanism, interior_uniform, log_masses_of
 
 __all__ = ["GumbelMax", "Categorical"]
 
@@ -57,7 +57,7 @@ class GumbelMax(LevelMechanism):
 
     def generate(self, u: Tensor, parents: Tensor) -> Tensor:
         """Returns the category that wins, (...) from noise (..., levels)."""
-        gumbels = -torch.log(-torch.special.log_ndtr(u))
+        gumbels = -torch.log(-log_masses_of(u)[0])
         return (self.logits(parents) + gumbels).argmax(-1).to(u)
 
     def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:

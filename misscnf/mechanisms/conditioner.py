@@ -191,10 +191,16 @@ class Conditioner(nn.Module):
         return ROWS_AT_ONCE * max(1, 64 // max(1, self.curve.size[0]))
 
     def _nonlinear(self, features: Tensor) -> Tensor:
-        out = self.bias if self.last is None else self._network(features, self.last)
-        if self.weight is not None:
-            out = out + functional.linear(features, self.weight)
-        return out if self.curve is None else out + self.curve(features)
+        weight, bias, curve = self.weight, self.bias, self.curve
+        if curve is None:
+            out = bias if self.last is None else self._network(features, self.last)
+            return out if weight is None else out + functional.linear(features, weight)
+        # What a curve takes out of its basis functions is a line as well: one line for both.
+        of_basis, of_line = curve.weights()
+        line = -of_line[1:].T if weight is None else weight - of_line[1:].T
+        out = functional.linear(features, line, bias - of_line[0])
+        out = out + curve.weighed(features, of_basis)
+        return out if self.last is None else out - bias + self._network(features, self.last)
 
     def _network(self, features: Tensor, last: Tensor) -> Tensor:
         h = features

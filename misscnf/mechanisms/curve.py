@@ -91,12 +91,46 @@ class Curve(nn.Module):
 
     def basis_functions(self, features: Tensor) -> Tensor:
         """Returns f(x), (..., basis functions)."""
-        return self.raw_basis(features) @ self.projection - self.tilt[0] - features @ self.tilt[1:]
+        found = self.weighed(features, self.projection)
+        return found - self.tilt[0] - features @ self.tilt[1:]
 
     def forward(self, features: Tensor) -> Tensor:
         """Returns Σ_j w_j f_j(x), (..., outputs)."""
-        of_raw_basis, of_line = self.projection @ self.weight.T, self.tilt @ self.weight.T
-        return self.raw_basis(features) @ of_raw_basis - of_line[0] - features @ of_line[1:]
+        of_raw_basis, of_line = self.weights()
+        return self.weighed(features, of_raw_basis) - of_line[0] - features @ of_line[1:]
+
+    def weights(self) -> tuple[Tensor, Tensor]:
+        """Returns what weighs the raw basis and (1, x): P w and T w, a column an output."""
+        return self.projection @ self.weight.T, self.tilt @ self.weight.T
+
+    def weighed(self, features: Tensor, weights: Tensor) -> Tensor:
+        """Returns sums of the raw basis at features (..., f) by weights (raw basis, k), (..., k).
+
+        Nearly all of a curve's cost is here. Without gradients it takes as few passes over
+        (..., M) as may be: between the edges, where nearly all rows are, hinges are zero and
+        nothing goes on straight.
+        """
+        if torch.is_grad_enabled() or features.dtype != torch.float64:
+            return self.raw_basis(features) @ weights
+        rows = features.reshape(-1, features.shape[-1])
+        inside = rows.clamp(self.edges[0], self.edges[1])
+        found = self._inside(inside) @ weights[: len(self.centres)]
+        if self.products:
+            of_products = weights[len(self.centres) :][: self.products]
+            found.addmm_(_products(inside), of_products)
+        beyond = (rows != inside).nonzero()[:, 0]
+        if len(beyond):
+            beyond = beyond.unique()
+            found[beyond] = self.raw_basis(rows[beyond]) @ weights
+        return found.reshape(*features.shape[:-1], -1)
+
+    def _inside(self, x: Tensor) -> Tensor:
+        """Returns k(x, z) at x (n, f) between the edges: x·z − ½ |x|² − ½ |z|² is one product."""
+        x, z = x / self.length_scale, self.centres / self.length_scale
+        squares = [part.square().sum(-1, keepdim=True).mul_(-0.5) for part in (x, z)]
+        left = torch.cat([x, squares[0], torch.ones_like(squares[0])], 1)
+        right = torch.cat([z, torch.ones_like(squares[1]), squares[1]], 1)
+        return (left @ right.T).exp_()
 
 
 def radial_basis(x: Tensor, inside: Tensor, centres: Tensor) -> Tensor:
@@ -129,6 +163,13 @@ def _radial_basis_by_products(inside: Tensor, beyond: Tensor, centres: Tensor) -
     if beyond.any():
         found.mul_((beyond @ centres.T).add_(at_edge))
     return found
+
+
+def _products(x: Tensor) -> Tensor:
+    """Returns x_i x_j for i ≤ j at x (n, f), (n, f (f + 1) / 2)."""
+    columns = x.unbind(1)
+    pairs = [one * other for i, one in enumerate(columns) for other in columns[i:]]
+    return torch.stack(pairs).T
 
 
 def extended_products(x: Tensor, inside: Tensor) -> Tensor:

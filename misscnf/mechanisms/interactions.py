@@ -13,6 +13,7 @@ stay; only w is trained, under its prior.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from typing import NamedTuple
 
@@ -23,6 +24,9 @@ __all__ = ["FACTORS", "Factors", "Interactions"]
 
 FACTORS = 3
 """Of a term at the most: a treatment, and what modifies its effect by way of another."""
+
+FEW_TERMS = 12
+"""Up to so many are worked out one by one; of more, all at once."""
 
 
 class Factors(NamedTuple):
@@ -67,6 +71,26 @@ class Factors(NamedTuple):
             found = factor if found is None else found * factor
         assert found is not None
         return found
+
+    def each(self, features: Tensor) -> Tensor:
+        """Returns the same, term by term: where these are few, it takes a third of the time."""
+        columns, found = features.unbind(-1), []
+        for term in zip(*(part.tolist() for part in self), strict=True):
+            product: Tensor | None = None
+            number = 1.0
+            for column, knot, side, floor, ceiling in zip(*term, strict=True):
+                if side == 0.0:  # the factor of no feature
+                    number *= min(max(0.0, floor), ceiling)
+                    continue
+                factor = columns[column] if knot == 0.0 else columns[column] - knot
+                factor = factor if side == 1.0 else side * factor
+                if not (floor == -math.inf and ceiling == math.inf):
+                    factor = factor.clamp(floor, ceiling)
+                product = factor if product is None else product * factor
+            if product is None:
+                product = torch.ones_like(columns[0])
+            found.append(product if number == 1.0 else number * product)
+        return torch.stack(found).movedim(0, -1)
 
 
 class Interactions(nn.Module):
@@ -120,7 +144,7 @@ class Interactions(nn.Module):
     def raw_basis(self, features: Tensor) -> Tensor:
         """Returns t(x), (..., T)."""
         factors = Factors(self.column, self.knot, self.side, self.floor, self.ceiling)
-        return factors.terms(features)
+        return factors.terms(features) if len(self.column) > FEW_TERMS else factors.each(features)
 
     def basis_functions(self, features: Tensor) -> Tensor:
         """Returns f(x), (..., basis functions)."""
@@ -128,5 +152,13 @@ class Interactions(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Returns Σ_j w_j f_j(x), (..., outputs)."""
-        of_terms, of_line = self.projection @ self.weight.T, self.tilt @ self.weight.T
-        return self.raw_basis(features) @ of_terms - of_line[0] - features @ of_line[1:]
+        of_terms, of_line = self.weights()
+        return self.weighed(features, of_terms) - of_line[0] - features @ of_line[1:]
+
+    def weights(self) -> tuple[Tensor, Tensor]:
+        """Returns what weighs terms and (1, x): P w and T w, a column an output."""
+        return self.projection @ self.weight.T, self.tilt @ self.weight.T
+
+    def weighed(self, features: Tensor, weights: Tensor) -> Tensor:
+        """Returns sums of the terms at features (..., f) by weights (T, k), (..., k)."""
+        return self.raw_basis(features) @ weights

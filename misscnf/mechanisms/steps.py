@@ -17,7 +17,7 @@ from torch import Generator, Tensor
 from misscnf.draws import uniform_numbers
 from misscnf.mechanisms.base import Mechanism
 
-__all__ = ["LevelMechanism", "interior_uniform", "noise_between"]
+__all__ = ["LevelMechanism", "interior_uniform", "log_masses_of", "noise_between"]
 
 
 class LevelMechanism(Mechanism):
@@ -50,6 +50,19 @@ def interior_uniform(shape: Sequence[int], generator: Generator | None, like: Te
         raise ValueError("the noise of a discrete value is drawn: abduct needs a generator")
     margin = 1e-9  # share of the mass at each end that no draw comes from
     return margin + (1.0 - 2.0 * margin) * uniform_numbers(shape, generator, like)
+
+
+def log_masses_of(u: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns log Φ(u) and log Φ(−u): the smaller tail keeps its digits, and tells the other.
+
+    That takes half the time of `torch.special.log_ndtr`, which goes on where tails are zero.
+    """
+    tail = torch.special.ndtr(-u.abs())
+    if bool((tail < torch.finfo(tail.dtype).tiny).any()):
+        return torch.special.log_ndtr(u), torch.special.log_ndtr(-u)
+    small, large = tail.log(), torch.log1p(-tail)
+    above = u > 0.0
+    return torch.where(above, large, small), torch.where(above, small, large)
 
 
 def noise_between(log_masses: Sequence[Tensor], share: Tensor) -> Tensor:

@@ -28,7 +28,12 @@ from misscnf.data.domains import Domain
 from misscnf.mechanisms.base import Growth, Mechanism, Shape
 from misscnf.mechanisms.conditioner import Conditioner
 from misscnf.mechanisms.encoding import Parents, read_parents
-from misscnf.mechanisms.steps import LevelMechanism, interior_uniform, noise_between
+from misscnf.mechanisms.steps import (
+    LevelMechanism,
+    interior_uniform,
+    log_masses_of,
+    noise_between,
+)
 
 __all__ = ["Threshold", "Ordinal"]
 
@@ -77,8 +82,12 @@ class Threshold(LevelMechanism):
 
     def generate(self, u: Tensor, parents: Tensor) -> Tensor:
         """Returns how many cut points lie below logit Φ(u)."""
-        latent = torch.special.log_ndtr(u) - torch.special.log_ndtr(-u)
-        return (latent[..., None] > self.cuts(parents)).sum(-1).to(u)
+        below, above = log_masses_of(u)
+        latent = below - above
+        cuts = self.cuts(parents)
+        if self.levels == 2:
+            return (latent > cuts[..., 0]).to(u)
+        return (latent[..., None] > cuts).sum(-1).to(u)
 
     def abduct(self, x: Tensor, parents: Tensor, generator: Generator | None = None) -> Tensor:
         """Draws the noise from its normal law between the two cut points around x."""
