@@ -119,8 +119,12 @@ class Solving:
     burn_in: int = 6
     """First rounds of EM on chains that only move the chains, which come from the linear model."""
     settling_rounds: int = 8
-    """Rounds in which estimates come to rest. They start at curves that follow the rows which show
-    a family whole, one or two standard errors away, and a round leaves a third to two thirds."""
+    """Rounds in which estimates come to rest, at most. They start at curves that follow the rows
+    which show a family whole, one or two standard errors away, and a round leaves a third to two
+    thirds."""
+    at_rest: float = 0.9
+    """Of what the round before gained: one that gains more has come to rest. Beside networks that
+    were trained anew that is soon, since most curves are where they were."""
     averaged_rounds: int = 16
     """Further rounds, over which estimates are averaged: with four chains, the noise that is left
     adds about a tenth to the sampling variance."""
@@ -337,7 +341,10 @@ class Curves:
     evidence_rows: int = 3000
     """Rows that choose the prior; the curve itself is fitted to all."""
     evidence_centres: int = 128
-    """Centres that stand for these rows."""
+    """Centres that stand for these rows, at most."""
+    centres_reach: float = 0.7
+    """Times the length scales that few rows suggest: so short ones may be, before centres that
+    stand for the rows are chosen anew."""
     rough_rows: int = 500
     """Of these, the rows that find where the search for the prior starts ..."""
     rough_centres: int = 48

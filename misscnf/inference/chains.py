@@ -13,6 +13,9 @@ fresh   a draw from φ_i, which can reach another mode; accepted by its children
 step    a normal step around the value, as wide as makes about 44 in 100 be accepted (Gelman,
         Roberts and Gilks 1996), which gets on where children say much.
 
+Of a node with normal noise the mean given its parents is kept, which a move of the node itself
+leaves as it is: then only its children are evaluated.
+
 Every row has K chains. They go on from where an earlier sweep left them, also when the model has
 moved since: a fit that completes the same rows again and again needs no integral for that.
 A chain knows nothing of its own mass, so that likelihoods are the business of `integrals`.
@@ -29,9 +32,10 @@ from torch import Generator, Tensor
 from misscnf.draws import normal_numbers, uniform_numbers
 from misscnf.inference.elimination import Components, Plan
 from misscnf.inference.integrals.closed_form import linear_gaussian
+from misscnf.mechanisms import Mechanism, standard_normal_log_prob
 from misscnf.model import StructuralModel
 
-__all__ = ["Blankets", "ChainRules", "Chains", "can_move"]
+__all__ = ["Blankets", "ChainRules", "Chains", "Factor", "can_move"]
 
 
 @dataclass(frozen=True)
@@ -119,47 +123,91 @@ class Chains:
         self, model: StructuralModel, blankets: Blankets, sweeps: int, generator: Generator
     ) -> None:
         """Moves the cells that are asked for, so many sweeps."""
-        log_factor = blankets.log_factors(model, self.state)
+        factors = blankets.factors(model, self.state)
         for _ in range(sweeps):
             for node in blankets.nodes:
-                self._move(model, blankets, node, log_factor, generator)
+                self._move(blankets, node, factors, generator)
             self.sweeps += 1
 
     def _move(
-        self,
-        model: StructuralModel,
-        blankets: Blankets,
-        node: int,
-        log_factor: dict[int, Tensor],
-        generator: Generator,
+        self, blankets: Blankets, node: int, factors: dict[int, Factor], generator: Generator
     ) -> None:
         """Moves one node in all rows that hide it, given everything else."""
-        law, rows, state = model.mechanism(node), blankets.hidden[node], self.state
-        own, parents = state[node][:, rows], blankets.parents(state, node, rows)
+        factor, rows, state = factors[node], blankets.hidden[node], self.state
+        own, kept = state[node][:, rows], factor.kept[:, rows]
         noise, fresh = normal_numbers(own.shape, generator, own), self.sweeps % 2 == 0
+        # Its own mean is known: parents are gathered only where there is no such thing.
+        parents = None if factor.normal else blankets.parents(state, node, rows)
         if fresh:
-            proposed = law.generate(noise, parents)
+            proposed = factor.generate(noise, kept, parents)
         else:
             proposed = own + noise * torch.exp(self.log_width[node])
-        log_own = law.log_prob(proposed, parents)
-        ratio = torch.zeros_like(own) if fresh else log_own - log_factor[node][:, rows]
-        moved: list[tuple[int, Tensor, Tensor, Tensor]] = []
+        after = kept if parents is None else factor.look(proposed, parents)
+        ratio = torch.zeros_like(own)
+        if not fresh:
+            ratio = factor.log_prob(proposed, after) - factor.log_prob(own, kept)
+        moved: list[tuple[Factor, Tensor, Tensor, Tensor, Tensor]] = []
         for child, among in blankets.children[node]:
-            its, place = rows[among], model.graph.parents[child].index(node)
+            its, place = rows[among], blankets.plan.graph.parents[child].index(node)
             given = blankets.parents(state, child, its)
             given[..., place] = proposed[:, among]
-            found = model.mechanism(child).log_prob(state[child][:, its], given)
-            ratio[:, among] += found - log_factor[child][:, its]
-            moved.append((child, among, its, found))
+            of, value = factors[child], state[child][:, its]
+            before, found = of.kept[:, its], of.look(value, given)
+            ratio[:, among] += of.log_prob(value, found) - of.log_prob(value, before)
+            moved.append((of, among, its, before, found))
         accepted = uniform_numbers(own.shape, generator, own).log() < ratio
         state[node][:, rows] = torch.where(accepted, proposed, own)
-        log_factor[node][:, rows] = torch.where(accepted, log_own, log_factor[node][:, rows])
-        for child, among, its, found in moved:
-            before = log_factor[child][:, its]
-            log_factor[child][:, its] = torch.where(accepted[:, among], found, before)
+        if parents is not None:
+            factor.kept[:, rows] = torch.where(accepted, after, kept)
+        for of, among, its, before, found in moved:
+            of.kept[:, its] = torch.where(accepted[:, among], found, before)
         if not fresh and accepted.numel():
             speed = self.rules.learning / (self.rules.learning + 0.5 * self.sweeps)
             self.log_width[node] += speed * (accepted.double().mean() - self.rules.accepted)
+
+
+@dataclass
+class Factor:
+    """The factor φ of a node at the state of all chains."""
+
+    law: Mechanism
+    log_scale: Tensor | None
+    """where the noise is normal, and its scale one number: that, (1,)"""
+    kept: Tensor
+    """(K, N) the mean given the parents then, else log φ; zero where no move asks for it"""
+
+    @staticmethod
+    def of(law: Mechanism, like: Tensor) -> Factor:
+        """Returns the factor of a law of which nothing is kept yet."""
+        mean, log_scale = law.linear_mean(), None
+        if mean is not None and mean.constant_scale:
+            log_scale = mean.log_scale(like.new_zeros(1, 0))
+        return Factor(law, log_scale, torch.zeros_like(like))
+
+    @property
+    def normal(self) -> bool:
+        """Whether the mean is kept."""
+        return self.log_scale is not None
+
+    def look(self, x: Tensor, parents: Tensor) -> Tensor:
+        """Returns what is kept of a value and its parents."""
+        if self.normal:
+            return self.law.generate(torch.zeros_like(x), parents)
+        return self.law.log_prob(x, parents)
+
+    def log_prob(self, x: Tensor, kept: Tensor) -> Tensor:
+        """Returns log φ."""
+        if self.log_scale is None:
+            return kept
+        left = (x - kept) * torch.exp(-self.log_scale)
+        return standard_normal_log_prob(left) - self.log_scale
+
+    def generate(self, noise: Tensor, kept: Tensor, parents: Tensor | None) -> Tensor:
+        """Returns the value that the noise makes, given the parents or what is kept of them."""
+        if parents is not None:
+            return self.law.generate(noise, parents)
+        assert self.log_scale is not None
+        return kept + torch.exp(self.log_scale) * noise
 
 
 @dataclass(frozen=True)
@@ -201,17 +249,17 @@ class Blankets:
             torch.stack(columns, -1) if columns else state.new_zeros(*state[0, :, rows].shape, 0)
         )
 
-    def log_factors(self, model: StructuralModel, state: Tensor) -> dict[int, Tensor]:
-        """Returns log φ_i of every node whose factor a move touches, (K, N); zero elsewhere."""
+    def factors(self, model: StructuralModel, state: Tensor) -> dict[int, Factor]:
+        """Returns the factor of every node whose factor a move touches."""
         touched = set(self.hidden).union(
             child for children in self.children.values() for child, _ in children
         )
         found = {}
         for node in touched:
             rows = (self.plan.label[self.plan.pattern, node] >= 0).nonzero()[:, 0]
-            found[node] = torch.zeros_like(state[node])
+            factor = found[node] = Factor.of(model.mechanism(node), state[node])
             parents = self.parents(state, node, rows)
-            found[node][:, rows] = model.mechanism(node).log_prob(state[node][:, rows], parents)
+            factor.kept[:, rows] = factor.look(state[node][:, rows], parents)
         return found
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -24,9 +24,6 @@ __all__ = ["FACTORS", "Factors", "Interactions"]
 
 FACTORS = 3
 """Of a term at the most: a treatment, and what modifies its effect by way of another."""
-
-FEW_TERMS = 12
-"""Up to so many are worked out one by one; of more, all at once."""
 
 
 class Factors(NamedTuple):
@@ -103,6 +100,9 @@ class Interactions(nn.Module):
         basis functions: The number of basis functions.
     """
 
+    few_terms: ClassVar[int] = 12
+    """Up to so many are worked out one by one; of more, all at once."""
+
     column: Tensor
     knot: Tensor
     side: Tensor
@@ -144,7 +144,11 @@ class Interactions(nn.Module):
     def raw_basis(self, features: Tensor) -> Tensor:
         """Returns t(x), (..., T)."""
         factors = Factors(self.column, self.knot, self.side, self.floor, self.ceiling)
-        return factors.terms(features) if len(self.column) > FEW_TERMS else factors.each(features)
+        return (
+            factors.terms(features)
+            if len(self.column) > self.few_terms
+            else factors.each(features)
+        )
 
     def basis_functions(self, features: Tensor) -> Tensor:
         """Returns f(x), (..., basis functions)."""

@@ -77,31 +77,31 @@ class Asked:
     model: StructuralModel
     most_kept: int | None = None
     """Numbers of units that are kept; None for any."""
-    _kept: tuple[tuple[int, int], frozenset[int], Tensor] | None = None
+    _kept: tuple[Tensor, frozenset[int], Tensor] | None = None
+    """Their noise, the nodes that are known, and the values."""
 
-    def natural(self, noise: Tensor, seed: int, nodes: frozenset[int] | None = None) -> Tensor:
-        """Returns what units, with noise (n, noise_width) by this seed, are without intervention.
+    def natural(self, noise: Tensor, nodes: frozenset[int] | None = None) -> Tensor:
+        """Returns what units, with noise (n, noise_width), are without intervention.
 
         It is kept, since every question asks for it, unless it is too large; another question
-        adds the nodes that it needs.
+        adds the nodes that it needs, or asks of the first of the units.
 
         Arguments:
             noise: Of the units.
-            seed: Which noise that is.
             nodes: With each, its causes; None for all. Others may be nan.
         """
-        key, kept = (seed, len(noise)), self._kept  # another thread may put another there
+        kept, size = self._kept, len(noise)  # another thread may put another there
         wanted = frozenset(range(len(self.model.graph))) if nodes is None else nodes
-        found = noise.new_full((len(noise), len(self.model.graph)), torch.nan)
-        known = frozenset[int]()
-        if kept is not None and kept[0] == key:
-            _, known, found = kept
+        found = noise.new_full((size, len(self.model.graph)), torch.nan)
+        known, whole = frozenset[int](), True
+        if kept is not None and torch.equal(kept[0][:size], noise):
+            known, found, whole = kept[1], kept[2][:size], len(kept[0]) == size
         missing = sorted(wanted - known)
         if not missing:
             return found
         found = self.model.complete(found, missing, noise)
-        if self.most_kept is None or found.numel() <= self.most_kept:
-            self._kept = key, wanted | known, found
+        if whole and (self.most_kept is None or found.numel() <= self.most_kept):
+            self._kept = noise, wanted | known, found
         return found
 
 
@@ -341,8 +341,8 @@ class EffectMixin:
             return list(by)
         node = self._graph().index(by)
         column, few = self.schema_.columns[node], self.settings_.replicates
-        noise, causes = self._noise(draws, seed, "effect"), self.graph_.ancestral_closure([node])
-        drawn = self._cache.fit.natural(noise, seed, causes)[:, node]
+        noise, causes = self._units(draws, seed), self.graph_.ancestral_closure([node])
+        drawn = self._cache.fit.natural(noise, causes)[:, node]
         codes = isinstance(column, Levels)
         seen = drawn.numpy() if codes else column.decode(drawn.numpy())
         parts = split(column, seen, few.most_groups, 0.0)
@@ -381,12 +381,12 @@ class EffectMixin:
             for asked, weight in zip(others, weights, strict=True):
                 yield asked.model, rows.units(asked.model, moved, weight)
             return
-        noise = self._noise(draws, seed, "effect")
+        noise = self._units(draws, seed)
         nodes = frozenset[int]().union(*(ask.needed(draws) for ask in asks))
-        yield self.model_, Units(noise, self._cache.fit.natural(noise, seed, nodes))
+        yield self.model_, Units(noise, self._cache.fit.natural(noise, nodes))
         own, others = noise[: few.units], self._replicates(interval, data, replicates)[1]
         for asked in others:
-            yield asked.model, Units(own, asked.natural(own, seed, nodes))
+            yield asked.model, Units(own, asked.natural(own, nodes))
 
     def _population(self, ask: Question, asked: str | None, data: Table | None) -> tuple[str, str]:
         """Returns who is averaged over, and why these where nobody said so.
@@ -725,6 +725,10 @@ class EffectMixin:
             keep_impossible=keep_impossible,
             require_all=False,
         )
+
+    def _units(self, draws: int, seed: int) -> Tensor:
+        """Returns the noise of so many units: few are the first of those that replicates see."""
+        return self._noise(max(draws, self.settings_.replicates.units), seed, "effect")[:draws]
 
     def _noise(self, rows: int, seed: int, purpose: str) -> Tensor:
         shape, generator = (rows, self.model_.noise_width), derive_generator(seed, purpose)

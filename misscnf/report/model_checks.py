@@ -8,7 +8,8 @@ r"""Does the model fit? Three checks that the rows themselves can make.
        v = (#{draws below} + U (1 + #{draws equal})) / (K + 1),    U uniform,
 
    is uniform under a right model, for numbers and levels alike.
-3. Integrals. Where what is hidden was averaged over by draws, how many of them counted.
+3. Integrals. Where what is hidden was averaged over by draws, how many of them counted, in some
+   of the rows.
 
 The first two use the rows that the model was fitted to, so they err on the mild side.
 """
@@ -209,6 +210,8 @@ class Integrals:
     """Rows with fewer."""
     score: float
     """The mean log-density of a row."""
+    table: int
+    """Rows of the table, of which these are some by chance."""
 
     @property
     def ok(self) -> bool:
@@ -217,8 +220,9 @@ class Integrals:
 
 
 def integrals(model: FittedFlow, table: IncompleteTable, rules: FitChecks, seed: int) -> Integrals:
-    """Returns how sharply the log-density of each row is known."""
-    found = pd.DataFrame(model.log_prob(table, quality=True, seed=seed))
+    """Returns how sharply the log-density of a row is known."""
+    some = _some_rows(table, rules.integral_rows, seed)
+    found = pd.DataFrame(model.log_prob(some, quality=True, seed=seed))
     draws, log_prob = (found[name].to_numpy(float) for name in ("effective_draws", "log_prob"))
     finite, possible = draws[np.isfinite(draws)], np.isfinite(log_prob)
     return Integrals(
@@ -230,6 +234,7 @@ def integrals(model: FittedFlow, table: IncompleteTable, rules: FitChecks, seed:
         enough=rules.enough_draws,
         few=int((finite < rules.enough_draws).sum()),
         score=float(log_prob[possible].mean()) if possible.any() else float("nan"),
+        table=len(table),
     )
 
 

@@ -236,12 +236,14 @@ def rank_sentence(ranks: Overimputation | None) -> str:
 def integral_sentence(exactness: Integrals) -> str:
     """Returns how sharply the likelihood is known."""
     rows, impossible = exactness.rows, exactness.impossible
+    of = f"{rows}" if rows == exactness.table else f"{rows} rows by chance"
     if impossible:
-        return f"{plural(impossible, 'row')} of {rows} have probability zero under the model."
+        return f"{plural(impossible, 'row')} of {of} have probability zero under the model."
     if exactness.exact == rows:
-        return "The likelihood of every row is exact: nothing had to be averaged by draws."
+        every = "every row" if rows == exactness.table else f"each of {of}"
+        return f"The likelihood of {every} is exact: nothing had to be averaged by draws."
     said = (
-        f"{plural(rows - exactness.exact, 'row')} of {rows} were averaged by draws: typically "
+        f"{plural(rows - exactness.exact, 'row')} of {of} were averaged by draws: typically "
         f"{significant(exactness.typical)} effective draws, {significant(exactness.smallest)} in "
         f"the worst row"
     )

@@ -209,7 +209,7 @@ def test_a_start_by_few_rows_ends_where_all_rows_lead_from_anywhere(form):
     tight = Curves(evidence_tolerance=1e-6, evidence_steps=200)
     evidence = evidence_home._Evidence(x, y, x[:128], torch.ones_like(y), tight)
     _, best = evidence.maximise(evidence.expected)
-    found = evidence_home.choose_prior(x, y, x[:128], torch.ones_like(y), Curves())
+    found = evidence_home.choose_prior(x, y, torch.ones_like(y), Curves())
     parts = [found.amplitude[None], found.length_scale, found.curvature, found.noise[None]]
     with torch.no_grad():
         assert float(evidence.log_prob(torch.cat(parts).log())) > best - 0.1

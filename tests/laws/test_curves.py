@@ -5,7 +5,7 @@ import torch
 
 from misscnf.draws import derive_generator
 from misscnf.mechanisms.curve import Curve
-from misscnf.mechanisms.interactions import FEW_TERMS, Interactions
+from misscnf.mechanisms.interactions import Interactions
 from misscnf.mechanisms.steps import log_masses_of
 
 
@@ -39,7 +39,7 @@ def test_terms_are_the_same_one_by_one_and_at_once(features):
     interactions.floor[1, 0], interactions.ceiling[1, 0] = 0.0, 1.5
     interactions.ceiling[interactions.side == 1] = torch.inf
     interactions.floor[3, 0] = 2.0
-    assert len(interactions.column) <= FEW_TERMS
+    assert len(interactions.column) <= interactions.few_terms
     factors = [getattr(interactions, name) for name in ("column", "knot", "side")]
     at_once = torch.ones(3, 200, 4, dtype=torch.float64)
     for d in range(3):

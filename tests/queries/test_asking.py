@@ -286,7 +286,14 @@ def test_units_are_swept_as_far_as_a_question_needs_and_then_on(model):
     asked, fit = Asked(model.model_), model.model_
     noise = model._noise(50, 3, "effect")
     whole, few = fit.generate(noise), fit.graph.ancestral_closure([1])
-    first = asked.natural(noise, 3, few)
+    first = asked.natural(noise, few)
     assert torch.equal(first[:, sorted(few)], whole[:, sorted(few)])
     assert len(few) == len(fit.graph) or bool(first.isnan().any())
-    assert torch.equal(asked.natural(noise, 3), whole)
+    assert torch.equal(asked.natural(noise), whole)
+    kept = asked.natural(noise)
+    assert asked.natural(noise[:20]).data_ptr() == kept.data_ptr()  # the first of the same units
+    assert torch.equal(asked.natural(noise + 1.0), fit.generate(noise + 1.0))
+
+
+def test_fewer_units_are_the_first_of_more(model):
+    assert torch.equal(model._units(30, 0), model._units(100_000, 0)[:30])

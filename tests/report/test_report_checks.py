@@ -8,6 +8,7 @@ from scipy import stats
 from misscnf import MissCNF
 from misscnf.report.model_checks import _ranks, integrals, noise_checks, overimpute
 from misscnf.report.settings import FitChecks
+from misscnf.report.verdicts import integral_sentence
 
 GRAPH = "a -> b; a -> c; b -> c; k -> c; a -> g"
 
@@ -96,9 +97,13 @@ def test_integrals_tell_exact_rows_from_drawn_ones(right):
     frame, model, _ = right
     quality = model.log_prob(frame, quality=True)
     finite = quality["effective_draws"][np.isfinite(quality["effective_draws"])]
-    found = integrals(model, model._read(frame), FitChecks(), 0)
+    found = integrals(model, model._read(frame), FitChecks(integral_rows=len(frame)), 0)
     assert found.exact == len(frame) - len(finite)
     assert found.smallest == (finite.min() if len(finite) else np.inf)
     assert found.score == pytest.approx(quality["log_prob"].mean())
     whole = model._read(frame.dropna())
-    assert integrals(model, whole, FitChecks(), 0).exact == len(whole)
+    some = integrals(model, whole, FitChecks(integral_rows=20), 0)
+    assert (some.rows, some.exact, some.table) == (20, 20, len(whole))
+    assert integral_sentence(some).startswith(
+        "The likelihood of each of 20 rows by chance is exact"
+    )

@@ -118,9 +118,9 @@ def test_what_is_compared_depends_on_the_kind_of_treatment(values, kind, pairs):
 
 
 def test_few_effective_draws_are_a_warning():
-    fine = Integrals(100, 60, 0, 45.0, 80.0, 30.0, 0, -3.0)
-    few = Integrals(100, 60, 0, 12.0, 80.0, 30.0, 3, -3.0)
-    lost = Integrals(100, 60, 2, 45.0, 80.0, 30.0, 0, -3.0)
+    fine = Integrals(100, 60, 0, 45.0, 80.0, 30.0, 0, -3.0, 100)
+    few = Integrals(100, 60, 0, 12.0, 80.0, 30.0, 3, -3.0, 100)
+    lost = Integrals(100, 60, 2, 45.0, 80.0, 30.0, 0, -3.0, 100)
     assert (fine.ok, few.ok, lost.ok) == (True, False, False)
     assert "40 rows of 100 were averaged by draws" in integral_sentence(fine)
     assert "3 rows had fewer than 30, which is few" in integral_sentence(few)

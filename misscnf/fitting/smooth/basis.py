@@ -32,6 +32,7 @@ from misscnf.fitting.smooth.evidence import (
     line_of,
     products_of,
     radial_basis_of,
+    spread_centres,
 )
 from misscnf.mechanisms import Gaussian
 from misscnf.mechanisms.curve import hinges, radial_basis
@@ -136,14 +137,13 @@ def find_basis(
     order = torch.randperm(len(x), generator=generator)
     few = order[: settings.evidence_rows]
     some = x[few]
-    centres = x[order[: settings.evidence_centres]].unique(dim=0)
-    prior = choose_prior(some, y[few], centres, scale[few], settings)
+    prior = choose_prior(some, y[few], scale[few], settings)
     if bool((prior.length_scale < settings.narrowest)[_many_valued(some)].any()):
         return None
     noise = float(prior.noise)
     enough = settings.least_information * noise**2 / (seen * float(prior.amplitude) ** 2)
     most = settings.most_centres
-    spread = _spread(some / prior.length_scale, enough * scale[few].square(), most)
+    spread = spread_centres(some / prior.length_scale, enough * scale[few].square(), most)
     if len(spread) > most:
         return None
     z, edges = some[spread], _edges(x, prior.length_scale, settings)
@@ -170,27 +170,6 @@ def find_basis(
 def _many_valued(x: Tensor) -> Tensor:
     """Returns which features have more than two values, (f,): between two, nothing is narrow."""
     return x.sort(0).values.diff(dim=0).ne(0).sum(0) > 1
-
-
-def _spread(x: Tensor, enough: Tensor, most: int) -> list[int]:
-    """Returns rows whose radial basis functions span those of all rows, up to a variance.
-
-    Pivoted Cholesky factors: the next centre is where the last ones know least.
-    """
-    unsaid, enough = torch.ones_like(x[:, 0]), enough.clamp(min=1e-9)
-    factors: list[Tensor] = []
-    chosen: list[int] = []
-    while len(chosen) <= most:
-        pivot = int((unsaid / enough).argmax())
-        if bool(unsaid[pivot] < enough[pivot]):
-            break
-        column = torch.exp(-0.5 * (x - x[pivot]).square().sum(1))
-        for factor in factors:
-            column = column - factor * factor[pivot]
-        factors.append(column / column[pivot].sqrt())
-        chosen.append(pivot)
-        unsaid = (unsaid - factors[-1].square()).clamp(min=0.0)
-    return chosen
 
 
 def _edges(x: Tensor, length_scale: Tensor, settings: Curves) -> Tensor:

@@ -27,6 +27,7 @@ from misscnf.fitting.solve.quasi_newton import maximise
 from misscnf.mechanisms.curve import extended_products
 
 __all__ = ["JITTER", "Prior", "radial_basis_of", "choose_prior", "line_of", "products_of"]
+__all__ += ["spread_centres"]
 
 JITTER = 1e-6
 """Added to a matrix of radial basis functions, against rounding."""
@@ -97,23 +98,28 @@ class _RadialBasis(torch.autograd.Function):
         return squares / length_scale**3, None, None, None
 
 
-def choose_prior(x: Tensor, y: Tensor, z: Tensor, scale: Tensor, settings: Curves) -> Prior:
+def choose_prior(x: Tensor, y: Tensor, scale: Tensor, settings: Curves) -> Prior:
     """Returns what the evidence favours; short length scales have to be worth it.
 
-    Few rows and centres lead most of the way, at a tenth of the cost of a step.
+    Few rows and centres lead most of the way, at a tenth of the cost of a step, and say how many
+    centres the rest of it needs.
 
     Arguments:
         x: Features (n, f), in random order.
         y: (n,)
-        z: Centres (M, f).
         scale: s (n,).
         settings: Where the search starts, and what short length scales have to be worth.
     """
     few, z_few = slice(settings.rough_rows), x[: settings.rough_centres].unique(dim=0)
     rough = _Evidence(x[few], y[few], z_few, scale[few], settings)
-    evidence = _Evidence(x, y, z, scale, settings)
-    theta, value = evidence.maximise(rough.maximise(rough.expected)[0])
-    found = Prior(theta, evidence.sizes)
+    theta, _ = rough.maximise(rough.expected)
+    for last in (False, True):
+        centres, shortest = rough.centres(theta, x, scale)
+        evidence = _Evidence(x, y, x[centres], scale, settings)
+        theta, value = evidence.maximise(theta)
+        found = Prior(theta, evidence.sizes)
+        if last or bool((found.length_scale >= shortest).all()):
+            break
     if bool((found.length_scale >= settings.wide).all()):
         return found
     theta, _ = rough.maximise(rough.expected, shortest=settings.wide)
@@ -122,6 +128,33 @@ def choose_prior(x: Tensor, y: Tensor, z: Tensor, scale: Tensor, settings: Curve
             return found
     theta, its_value = evidence.maximise(theta, shortest=settings.wide)
     return found if value > its_value + settings.worth else Prior(theta, evidence.sizes)
+
+
+def spread_centres(x: Tensor, enough: Tensor, most: int) -> list[int]:
+    """Returns rows whose radial basis functions span those of all rows, up to a variance.
+
+    Pivoted Cholesky factors: the next centre is where the last ones know least. One more than
+    `most` says that these are not enough.
+
+    Arguments:
+        x: Features in units of the length scales, (n, f).
+        enough: What may be left of the variance of each row, of one, (n,).
+        most: The most centres.
+    """
+    unsaid, enough = torch.ones_like(x[:, 0]), enough.clamp(min=1e-9)
+    factors: list[Tensor] = []
+    chosen: list[int] = []
+    while len(chosen) <= most:
+        pivot = int((unsaid / enough).argmax())
+        if bool(unsaid[pivot] < enough[pivot]):
+            break
+        column = torch.exp(-0.5 * (x - x[pivot]).square().sum(1))
+        for factor in factors:
+            column = column - factor * factor[pivot]
+        factors.append(column / column[pivot].sqrt())
+        chosen.append(pivot)
+        unsaid = (unsaid - factors[-1].square()).clamp(min=0.0)
+    return chosen
 
 
 class _Evidence:
@@ -138,6 +171,18 @@ class _Evidence:
         """Returns the logarithm of one number for each kind, repeated as often as there are."""
         numbers = torch.tensor(four, dtype=torch.float64).log()
         return numbers.repeat_interleave(torch.tensor(self.sizes))
+
+    @torch.no_grad()
+    def centres(self, theta: Tensor, x: Tensor, scale: Tensor) -> tuple[list[int], Tensor]:
+        """Returns rows that stand for all of them near some logarithms, and down to which lengths.
+
+        What they cannot say costs less than a tenth of a nat there.
+        """
+        prior, settings = Prior(theta, self.sizes), self.settings
+        shortest = settings.centres_reach * prior.length_scale
+        enough = 0.1 * (prior.noise * scale / prior.amplitude).square() / len(x)
+        chosen = spread_centres(x / shortest, enough, settings.evidence_centres)
+        return chosen[: settings.evidence_centres], shortest
 
     def maximise(self, start: Tensor, shortest: float = 0.05) -> tuple[Tensor, float]:
         """Returns where the evidence is highest, and its value, with no shorter length scale."""

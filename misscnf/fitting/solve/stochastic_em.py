@@ -10,11 +10,11 @@ instead of an expectation (Celeux and Diebolt 1985). Any ω below 2 has the same
 Walker 1978), and more than 1 gets there sooner where most of what is known of a coefficient is
 hidden.
 
-The steps come to rest but for the noise of their completions. Then the estimates of further rounds
-are averaged (Polyak and Juditsky 1992), which takes that noise out, whatever the memory of the
-chains. So a round needs few sweeps and few chains, and costs edges × rows, where a round of
-`monte_carlo` solves an integral a row, and rests on ratios of likelihoods that completions in many
-dimensions do not give.
+The steps come to rest but for the noise of their completions: a round then gains as much as the
+one before. From there on the estimates of further rounds are averaged (Polyak and Juditsky 1992),
+which takes that noise out, whatever the memory of the chains. So a round needs few sweeps and few
+chains, and costs edges × rows, where a round of `monte_carlo` solves an integral a row, and rests
+on ratios of likelihoods that completions in many dimensions do not give.
 
 A scale that a network sets stays, and weighs the rows of its mean.
 """
@@ -22,6 +22,7 @@ A scale that a network sets stays, and weighs the rows of its mean.
 from __future__ import annotations
 
 import logging
+import math
 
 import torch
 from torch import Tensor
@@ -144,21 +145,26 @@ def maximise_on_chains(
     ]
     burn_in = 0 if chains.sweeps else solving.burn_in
     settling = burn_in + (0 if near else solving.settling_rounds)
-    most = settling + (0 if rough else solving.averaged_rounds)
-    for number in range(most):
+    averaged = 0 if rough else solving.averaged_rounds
+    before, number = math.inf, 0
+    while number < settling + averaged:
         about = (derive_generator(seed, "settle", number), settings.integration.training)
         completed = complete(model, rows, plan, chains.count, *about, modes, chains)
         if number >= burn_in:
             gain = sum(block.step(completed, solving.overrelaxation) for block in blocks)
             logger.debug("round %d of EM on chains: %.2f nats.", number, gain)
+            if number < settling and gain > solving.at_rest * before:
+                settling = number + 1
+            before = gain
         if number >= settling:
             for block in blocks:
                 block.average(number - settling + 1)
+        number += 1
         if watch is not None:
-            watch(number + 1, most)
+            watch(number, settling + averaged)
     for block in blocks:
         block.write_average()
-    return most
+    return number
 
 
 def only_linear_means(model: StructuralModel) -> bool:
