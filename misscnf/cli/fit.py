@@ -131,10 +131,11 @@ def fit(
     if verbose:
         for stage, its_seconds in model.timings_.items():
             say(f"  {its_seconds:8.1f} s  {stage}")
-    if replicates:
-        model._replicates(0.5, None, None)
     with outputs.staged(out, folder=True) as folder:
         model.save(folder)
+        if replicates:
+            model._replicates(0.5, None, None)
+            inputs.keep_replicates(model, str(folder), out)
     say(f"wrote the model to {out}")
     if json:
         outputs.print_json(_summary(model, len(table), out, seconds))
@@ -180,6 +181,8 @@ def chosen_sentence(model: MissCNF) -> str:
     more, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]
     if not rich and not error:
         return "fitted: the linear model was chosen; by a score test no mean asks for more"
+    if not round(max(abs(more), error), 3):  # products that lines keep are no gain over lines
+        return f"fitted: {nodes if rich else 'the linear model was chosen'}"
     compared = "on rows left out, the log predictive density of these forms less that of lines"
     numbers = f"{compared} is {more:.3f} ± {error:.3f} nats a row"
     return f"fitted: {nodes if rich else 'the linear model was chosen'}; {numbers}"

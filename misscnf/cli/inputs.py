@@ -230,20 +230,23 @@ def check_replicated(model: FittedFlow, frame: pd.DataFrame) -> None:
         )
 
 
-def keep_replicates(model: FittedFlow, folder: str) -> None:
-    """Keeps new replicates of the fit beside the model, so that a further interval is quick."""
+def keep_replicates(model: FittedFlow, folder: str, called: str | None = None) -> None:
+    """Keeps new replicates of the fit beside the model, so that a further interval is quick.
+
+    The folder may be called otherwise while it is not in its place yet.
+    """
     try:
         kept = model._save_replicates(folder)
     except OSError as error:
-        say(f"the replicates of the fit were not kept in {folder}: {error.strerror}")
+        say(f"the replicates of the fit were not kept in {called or folder}: {error.strerror}")
         return
     if kept is not None:
         count, size = kept
         rows = model._cache.kept_rows
         also = "" if rows is None else f", with the {len(rows[0]):,} rows that are averaged over,"
         say(
-            f"kept {count} replicates of the fit{also} in {folder} ({_size(size)}): further "
-            f"intervals are quick, and need no --data"
+            f"kept {count} replicates of the fit{also} in {called or folder} ({_size(size)}): "
+            f"further intervals are quick, and need no --data"
         )
 
 

@@ -39,7 +39,7 @@ from misscnf.graph import CausalGraph
 from misscnf.identification.hidden import hidden_note
 from misscnf.identification.independences import Contradiction, leaned_on
 from misscnf.identification.unlikely import Unlikely
-from misscnf.identification.words import denied_sentence
+from misscnf.identification.words import denied_sentence, listed
 from misscnf.model import StructuralModel, Structure
 from misscnf.queries.arms import Question
 from misscnf.queries.by import compare_groups
@@ -211,7 +211,7 @@ class EffectMixin:
         ask = self._question(outcome, [do, versus or {}], where, taken, event, seed, statistic)
         check_count("draws", draws, least=2)
         parts = [] if by is None else self._parts(by, draws, seed)
-        notes = self._warn_beyond(do, versus) + self._rough_notes(ask)
+        notes = self._warn_beyond(do, versus) + self._no_way(ask) + self._rough_notes(ask)
         asks = [ask, *(ask.within(part) for part in parts)]
         asked = self._each(asks, interval, population, data, replicates, draws, seed)
         effects, *replicated = (
@@ -550,6 +550,17 @@ class EffectMixin:
                 "it as data=."
             )
         return self._table
+
+    def _no_way(self, ask: Question) -> tuple[str, ...]:
+        """Returns a note where nothing that is held leads to the outcome: the graph answers."""
+        held = list(dict.fromkeys(name for arm in ask.interventions for name in arm))
+        if not held or ask.node in ask.moved:
+            return ()
+        outcome = self.graph_.nodes[ask.node]
+        return (
+            f"the graph has no way from {listed(held)} to {outcome}: there is no effect by "
+            f"construction, and the rows were not asked",
+        )
 
     def _rough_notes(self, ask: Question) -> tuple[str, ...]:
         """Returns which mechanisms between arms and outcome do not follow their parents."""

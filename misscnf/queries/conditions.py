@@ -7,6 +7,7 @@ needs names and levels of columns alone, so nothing here imports torch.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from typing import Any
 
@@ -35,7 +36,27 @@ def read_condition(text: str, graph: CausalGraph, schema: Schema) -> Expression:
         except InputError as error:
             raise InputError(f"where {text!r} reads {name!r}, and {error}") from error
     holds(condition, pd.DataFrame(tried, index=[0]))
+    _refuse_what_is_no_level(condition, {c.name: c for c in schema.columns})
     return condition
+
+
+def _refuse_what_is_no_level(condition: Expression, columns: dict[str, Column]) -> None:
+    """Refuses a column of levels that is held against what is none of them: nobody has it."""
+    of_equality = ast.Eq | ast.NotEq | ast.In | ast.NotIn
+    for node in ast.walk(condition.tree):
+        if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], of_equality):
+            continue
+        sides = [node.left, *node.comparators]
+        parts = [part for side in sides for part in getattr(side, "elts", [side])]
+        said = [part.value for part in parts if isinstance(part, ast.Constant)]
+        for side in (side for side in sides if isinstance(side, ast.Name)):
+            column = columns[condition.names[side.id]]
+            strange = [x for x in said if isinstance(column, Levels) and x not in column.levels]
+            if strange:
+                raise InputError(
+                    f"where {condition.text!r}: {column.name!r} is {column.expected}, and never "
+                    f"{strange[0]!r}."
+                )
 
 
 def _cell(column: Column) -> pd.Series:

@@ -269,7 +269,7 @@ def held_out_sentence(model: FittedFlow) -> str:
     told = [f"{what} for {listed(names)}." for what, names in nonlinear.items() if names]
     if told:
         told.append(f"O{compared[1:]} is {numbers}.")
-    elif error:
+    elif round(max(abs(more), error), 3):
         told = [f"Linear mechanisms were kept: {compared} is {numbers}, which is too little."]
     else:
         told = ["Linear mechanisms were kept: by a score test no mean asks for more."]

@@ -305,7 +305,7 @@ def test_a_table_is_read_as_the_options_say(call, here):
 
 def test_a_fit_can_bring_its_replicates(call, here):
     fit = "fit data.csv --graph graph.dot --preset linear --replicates --out quick"
-    done(call(fit))
+    assert "kept 100 replicates of the fit in quick (" in done(call(fit)).stderr
     done(call("effect quick --on y --do t=1 --versus t=0 --interval 0.9 --draws 500"))
 
 

@@ -92,6 +92,8 @@ def test_a_group_may_depend_on_what_the_treatment_changes(interacting):
         ("bernoulli(0.5)", "does not say yes or no"),
         ("age + 1", "does not say yes or no"),
         ("age > 1000", "no unit of"),
+        ("ward == 'D'", "'ward' is one of the levels 'A', 'B', 'C', and never 'D'"),
+        ("age > 50 and t in (0, 2)", "'t' is one of the levels 0, 1, and never 2"),
         ("@model > 1", "cannot be read as an expression"),
         ("age.max() > 1", "which an expression cannot have"),
     ],
@@ -99,6 +101,13 @@ def test_a_group_may_depend_on_what_the_treatment_changes(interacting):
 def test_conditions_that_are_none(model, where, sentence):
     with pytest.raises(InputError, match=sentence):
         model.effect("y", **EFFECT, where=where)
+
+
+def test_no_effect_by_construction_is_said(model):
+    found = model.effect("age", {"t": 1}, {"t": 0}, draws=100)
+    assert found.estimate == 0.0
+    assert "no way from t to age: there is no effect by construction" in str(found)
+    assert model.effect("y", {"t": 1, "z": 1}, draws=100).notes == ()
 
 
 def test_the_treated_need_levels(model):

@@ -133,6 +133,15 @@ def test_nothing_sticks_out_of_the_page(tab, width):
     assert [box for box in boxes if box[1] < -1 or box[2] > width + 1] == []
 
 
+def test_long_numbers_beside_the_answer_fold_on_a_phone(tab):
+    tab.set_viewport_size({"width": 390, "height": 800})
+    tab.evaluate(
+        "document.querySelectorAll('table.beside td.number:last-child')"
+        ".forEach(cell => cell.textContent = '−1,234.567 (−12,345.678 to −1,234.567)')"
+    )
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+
+
 def test_the_letters_of_pictures_can_be_read_on_a_phone(tab):
     tab.set_viewport_size({"width": 390, "height": 800})
     pictures = tab.evaluate(
