@@ -17,7 +17,7 @@ Columns that are not named are inferred, by `KindRules`:
 | an ordered Categorical | ordinal, in its order |
 | text, or an unordered Categorical | categorical |
 | 3 to 6 whole numbers, 5 cells of each on average | ordinal |
-| more whole numbers, of which the largest is the most frequent | semicontinuous |
+| more whole numbers that heap up at the largest | semicontinuous |
 | more whole numbers from 0 or 1, half of them up to 10, repeated | count |
 | numbers of which one value is a twentieth or more, the others hardly repeated | semicontinuous |
 | numbers with tails on both sides that leave no variance | heavy-tailed |
@@ -456,7 +456,7 @@ def _infer_numbers(cells: pd.Series, name: str, rules: KindRules) -> Choice:
     ends = _heaped_ends(seen, rules) if whole and not few else []
     if ends:
         share = f"{np.mean(seen == high):.0%} of the cells"
-        why = f"whole numbers whose largest, {high:g}, is the most frequent ({share}): a ceiling"
+        why = f"whole numbers that heap up at the largest, {high:g} ({share}): a ceiling"
         return Semicontinuous.learn(name, seen, ends, dtype=cells.dtype), Note(why)
     masses = _masses(seen, rules)
     if masses and not (whole and np.median(seen[~np.isin(seen, masses)]) <= rules.typical_count):
@@ -499,11 +499,12 @@ def _masses(seen: np.ndarray, rules: KindRules) -> list[float]:
 def _heaped_ends(seen: np.ndarray, rules: KindRules) -> list[float]:
     """Returns the ceiling of whole numbers that heap up at it, after a floor that they heap up at.
 
-    No law of counts or numbers is most frequent at its largest value; scores that end there are.
+    The laws of counts and numbers thin out towards their largest values. Scores that end there do
+    not: many cells have the largest value, and more than have the one below it.
     """
     distinct, times = np.unique(seen, return_counts=True)
     many = times >= max(rules.enough, rules.least_mass * len(seen))
-    if not many[-1] or times[-1] <= times[:-1].max():
+    if not many[-1] or times[-1] <= times[-2]:
         return []
     return [*distinct[:1][many[:1]].tolist(), float(distinct[-1])]
 

@@ -141,13 +141,19 @@ MASSES = {
     "a ceiling": (rng.normal(90, 10, 300).clip(max=100), "are 100 exactly", [100], "plain"),
     "whole scores": (
         np.repeat(np.arange(3.0, 11.0), [1, 2, 30, 71, 164, 198, 179, 255]),
-        "the most frequent (28% of the cells)",
+        "heap up at the largest, 10 (28% of the cells)",
+        [10],
+        "plain",
+    ),
+    "a low ceiling": (
+        np.repeat(np.arange(4.0, 11.0), [11, 31, 101, 209, 294, 249, 290]),
+        "heap up at the largest, 10 (24% of the cells): a ceiling",
         [10],
         "plain",
     ),
     "whole scores from 0": (
         np.repeat(np.arange(8.0), [30, 20, 10, 20, 30, 40, 50, 60]),
-        "largest, 7, is the most frequent",
+        "heap up at the largest, 7",
         [0, 7],
         "logit",
     ),
