@@ -323,6 +323,12 @@ def choose_columns(
         latent or {},
         rules or KindRules(),
     )
+    unmeasured = [node for node in nodes if node in hidden and node in requests]
+    if unmeasured and isinstance(kinds, Mapping):
+        raise InputError(
+            f"kinds has an entry for {unmeasured[0]!r}, which nobody measures; for a hidden class "
+            f"give latent={{{unmeasured[0]!r}: 3}}, else leave it out."
+        )
     pairs = [
         _hidden(node, hidden[node], len(column), rules)
         if node in hidden

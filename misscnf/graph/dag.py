@@ -327,6 +327,12 @@ class CausalGraph:
         if loss is None:
             return self
         parents = {name: self.parents_of(name) for name in self.nodes}
+        for name in self.latent if isinstance(loss, Mapping) else ():
+            if name in loss:
+                raise InputError(
+                    f"loss names {name!r}, which is a hidden cause: it is lost in every row, and "
+                    f"nothing drives that; leave it out."
+                )
         edges = loss_edges(loss, self.nodes, parents, set(holes).difference(self.auxiliary))
         beside = (self.blocks, self.auxiliary, self.latent)
         return CausalGraph.from_edges([*self.edges, *edges], self.nodes, *beside)

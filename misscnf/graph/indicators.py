@@ -71,6 +71,11 @@ def loss_edges(
         )
     edges = []
     for column, drivers in loss.items():
+        if not isinstance(drivers, Iterable):
+            raise InputError(
+                f"loss has {drivers!r} for {column!r}; expected the names of what drives its "
+                f"loss, such as ['{column}', 'dose']."
+            )
         for name in [column, *([drivers] if isinstance(drivers, str) else drivers)]:
             if name not in nodes and column_of(str(name)) not in nodes:
                 raise InputError(

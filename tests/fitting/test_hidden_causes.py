@@ -8,7 +8,7 @@ import pytest
 import torch
 from sklearn.mixture import GaussianMixture
 
-from misscnf import MissCNF
+from misscnf import InputError, MissCNF
 from misscnf.draws import derive_generator
 from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Plan
@@ -224,3 +224,10 @@ def test_latent_classes_of_five_binary_items():
     start = np.array([0.5, 0.5]), chance
     known = expectation_maximisation(cells, binary_log_prob, binary_update, start)
     assert model.log_prob(table).sum() == pytest.approx(known, abs=0.01)
+
+
+def test_a_kind_of_what_nobody_measures_is_refused():
+    rows = pd.DataFrame({"x": [0.0, 1.0, 2.5], "y": [1.0, 0.5, 2.0]})
+    model = MissCNF("u -> x; u -> y", "linear", latent=["u"], kinds={"u": "binary"})
+    with pytest.raises(InputError, match="'u', which nobody measures"):
+        model.fit(rows)

@@ -63,6 +63,8 @@ def test_selected_families(text, selected):
         ("x -> y", {"z": ["y"]}, "names 'z'"),
         ("x -> y", {"y": ["w"]}, "names 'w'"),
         ("x -> y", ["y"], "loss is 'self'"),
+        ("x -> y", {"y": 3}, "loss has 3 for 'y'"),
+        ("x -> y; x <-> y", {"hidden(x, y)": ["x"]}, "is a hidden cause"),
         ("x -> y", {"y": ["missing(x)"], "x": ["missing(y)"]}, "cycle"),
     ],
 )

@@ -47,7 +47,7 @@ class LatentNumber(Column, kinds=("latent",)):
     latent = True
     domain = domains.Latent()
     shown_kind = request = "latent"
-    expected = "nothing, since nobody measures it"
+    expected = "a number in its own unit, of which its noise has a standard deviation of one"
 
     @classmethod
     def learn_numbers(cls, name: str, cells: np.ndarray, dtype: Dtype) -> Column:
