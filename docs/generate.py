@@ -37,6 +37,7 @@ PUBLIC_MODULES = (
     "misscnf.model",
     "misscnf.mechanisms",
     "misscnf.plots",
+    "misscnf.dowhy",
     "misscnf.draws",
     "misscnf.cli.plugin",
 )
@@ -152,7 +153,7 @@ def _names_linked(text: str) -> str:
     for line in text.splitlines():
         if heading := re.fullmatch(r"## `([\w.]+)`", line):
             module = heading[1]
-        elif row := re.match(r"\| `(\w+)` \|", line):
+        elif (row := re.match(r"\| `(\w+)` \|", line)) and public_names(module):
             page = f"misscnf.{row[1]}.md" if module == "misscnf" else f"{module}.md"
             line = line.replace(f"`{row[1]}`", f"[`{row[1]}`]({MADE.name}/api/{page})", 1)
         lines.append(line)

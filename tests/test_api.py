@@ -7,6 +7,7 @@ import itertools
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,16 @@ def listed():
     return found
 
 
+def imported(module):
+    """Returns a module; one that stands on another package is skipped where that is missing."""
+    if module == "misscnf.dowhy":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            pytest.importorskip("dowhy", reason="dowhy is not installed")
+            return importlib.import_module(module)
+    return importlib.import_module(module)
+
+
 PUBLIC = listed()
 NAMES = [(module, name) for module, names in PUBLIC.items() for name in names]
 
@@ -37,6 +48,7 @@ def test_the_page_names_the_public_modules():
         "misscnf.model",
         "misscnf.mechanisms",
         "misscnf.plots",
+        "misscnf.dowhy",
         "misscnf.draws",
         "misscnf.cli.plugin",
     ]
@@ -45,13 +57,13 @@ def test_the_page_names_the_public_modules():
 
 @pytest.mark.parametrize("module", PUBLIC)
 def test_the_page_lists_what_a_module_exports(module):
-    assert sorted(PUBLIC[module]) == sorted(importlib.import_module(module).__all__)
+    assert sorted(PUBLIC[module]) == sorted(imported(module).__all__)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("module", "name"), NAMES, ids=lambda word: word)
 def test_a_public_name_says_what_it_is(module, name):
-    found = getattr(importlib.import_module(module), name)
+    found = getattr(imported(module), name)
     if inspect.isclass(found) or inspect.isfunction(found):
         assert found.__doc__
     else:  # a constant, or the name of a type

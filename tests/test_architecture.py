@@ -52,6 +52,8 @@ def test_what_is_public_exists(path):
 def test_a_public_method_says_what_it_does(path):
     """By its own docstring, or by that of the method that it overrides."""
     parts = path.relative_to(HOUSE.parent).with_suffix("").parts
+    if parts[-1] == "dowhy":
+        pytest.skip("it stands on another package; tests/test_dowhy.py asks for its docstrings")
     module = importlib.import_module(".".join(parts).removesuffix(".__init__"))
     classes = [found for name, found in vars(module).items() if not name.startswith("_")]
     for cls in filter(inspect.isclass, classes):
