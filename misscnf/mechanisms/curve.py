@@ -122,7 +122,7 @@ class Curve(nn.Module):
         if len(beyond):
             beyond = beyond.unique()
             found[beyond] = self.raw_basis(rows[beyond]) @ weights
-        return found.reshape(*features.shape[:-1], -1)
+        return found.reshape(*features.shape[:-1], weights.shape[1])
 
     def _inside(self, x: Tensor) -> Tensor:
         """Returns k(x, z) at x (n, f) between the edges: x·z − ½ |x|² − ½ |z|² is one product."""

@@ -26,8 +26,10 @@ def test_a_curve_is_the_same_with_and_without_gradients(features, products):
     with_gradients = curve(features), curve.basis_functions(features)
     with torch.no_grad():
         without = curve(features), curve.basis_functions(features)
+        nothing = curve(features[:, :0])
     for one, other in zip(with_gradients, without, strict=True):
         torch.testing.assert_close(one.detach(), other, rtol=1e-10, atol=1e-10)
+    assert nothing.shape == (3, 0, 1)
 
 
 def test_terms_are_the_same_one_by_one_and_at_once(features):
