@@ -171,6 +171,16 @@ def test_values_that_repeat_among_others_that_do_not_are_point_masses(cells, why
     assert kind_of(cells, "continuous").kind == "continuous"
 
 
+def test_scores_that_are_whole_are_drawn_whole_although_holes_made_them_floats():
+    cells = MASSES["whole scores"][0].astype(float)
+    column = IncompleteTable.read(pd.DataFrame({"x": cells}), ["x"]).schema.columns[0]
+    drawn = np.array([6.4, 9.6, 10.0])
+    assert column.series(drawn).tolist() == [6.0, 10.0, 10.0]
+    assert column.series(drawn, exact=True).tolist() == drawn.tolist()
+    costs = IncompleteTable.read(pd.DataFrame({"x": MASSES["zeros"][0]}), ["x"]).schema.columns[0]
+    assert costs.series(drawn).tolist() == drawn.tolist()
+
+
 NO_MASSES = {
     "rounded": rng.normal(50, 10, 300).round(),
     "rounded to halves": (2 * rng.normal(size=300)).round() / 2,

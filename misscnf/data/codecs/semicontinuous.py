@@ -46,6 +46,8 @@ class Semicontinuous(Column, kinds=("semicontinuous",)):
     ceiling: float | None
     """What it lies below."""
     dtype: Dtype = FLOAT
+    whole: bool = False
+    """Whether all cells were whole numbers: then those that are drawn are too."""
 
     shown_kind = "semicontinuous"
     scales: ClassVar[dict[str, Link]] = {"plain": "none", "log": "log", "logit": "logit"}
@@ -78,7 +80,8 @@ class Semicontinuous(Column, kinds=("semicontinuous",)):
         unit = _unit(name, rest, (floor, ceiling), scale)
         dtype = dtype if dtypes.can_hold_numbers(dtype) else FLOAT
         moments = float(cells.mean()), float(cells.std())
-        return cls(name, *moments, found, unit, floor, ceiling, dtype)
+        whole = bool((cells == np.floor(cells)).all())
+        return cls(name, *moments, found, unit, floor, ceiling, dtype, whole)
 
     @property
     def domain(self) -> Domain:
@@ -110,6 +113,12 @@ class Semicontinuous(Column, kinds=("semicontinuous",)):
     def possible(self, raw: np.ndarray) -> np.ndarray:
         low, high = self.ends
         return ((raw >= low) & (raw <= high)) | np.isnan(raw)
+
+    def series(
+        self, values: np.ndarray, dtype: Dtype | None = None, *, exact: bool = False
+    ) -> pd.Series:
+        whole = np.rint(values) if self.whole and not exact else values
+        return super().series(whole, dtype, exact=exact)
 
     def natural(self, values: np.ndarray) -> pd.Series:
         """The numbers, not rounded whatever the dtype."""
