@@ -96,6 +96,18 @@ real: setup
 	mkdir -p study/results/tables
 	$(BIN)/misscnf bench table real > study/results/tables/real.md
 
+# The page of `misscnf studio`, from studio/; needs node. What it builds is committed.
+.PHONY: studio studio-test
+studio/node_modules: studio/package-lock.json
+	cd studio && npm ci --no-audit --no-fund
+	touch $@
+
+studio: studio/node_modules
+	cd studio && npm run --silent check && npm run --silent build
+
+studio-test: studio/node_modules
+	cd studio && npm run --silent check && npm test --silent
+
 # The pictures of a report in docs/; needs Chromium.
 screenshots: setup
 	$(BIN)/python docs/screenshots.py

@@ -54,6 +54,7 @@ def test_the_wheel_of_misscnf(wheel_of):
     names = wheel_of(ROOT)
     assert modules(ROOT / "misscnf") <= names
     needed = {"py.typed", "data/nhefs.csv", "report/page.html", "report/style.css"}
+    needed |= {f"studio/static/{name}" for name in ("index.html", "app.js", "style.css")}
     assert {f"misscnf/{name}" for name in needed} <= names
     assert {name.split("/")[0].split("-")[0] for name in names} == {"misscnf"}
 

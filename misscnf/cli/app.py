@@ -29,6 +29,7 @@ from misscnf.cli.report import report
 from misscnf.cli.risk import risk
 from misscnf.cli.sample import sample
 from misscnf.cli.sensitivity import sensitivity
+from misscnf.cli.studio import studio
 from misscnf.errors import InputError
 
 __all__ = ["app", "VERBS", "add_plug_ins"]
@@ -61,6 +62,7 @@ VERBS: dict[str, tuple[Callable[..., None], str]] = {
     "impute": (impute, "impute model data.csv --draws 5 --out completed.csv"),
     "log-prob": (log_prob, "log-prob model data.csv --out scores.csv"),
     "report": (report, "report model data.csv --effect t:y --out report.html"),
+    "studio": (studio, "studio data.csv --graph graph.dot"),
 }
 """Each verb with its example, in the order in which a person needs them."""
 

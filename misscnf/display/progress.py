@@ -1,4 +1,4 @@
-r"""Progress of what takes long: a bar in a terminal, now and then a line in a log.
+r"""Progress of what takes long: a bar in a terminal, now and then a line in a log, or a function.
 
 A line has the stage, the share that is done, the time since the start and what is left of it,
 
@@ -12,12 +12,16 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["ProgressBar"]
+__all__ = ["ProgressBar", "Shown"]
+
+Shown: TypeAlias = bool | Callable[[int, int, str, str], None] | None
+"""Whether progress is shown; or who is told: the steps done, of how many, a note, the stage."""
 
 logger = logging.getLogger("misscnf")
 
@@ -26,12 +30,15 @@ class ProgressBar:
     """A bar that is there while its `with` block runs; a watcher of `replicate_fit`.
 
     `show=None` shows it where standard error is a terminal, and lines elsewhere: so few that a log
-    stays short, so many that nobody thinks that the work has stopped.
+    stays short, so many that nobody thinks that the work has stopped. A function is told of every
+    step instead.
     """
 
-    def __init__(self, what: str, *, show: bool | None, seconds_a_line: float = 15.0) -> None:
+    def __init__(self, what: str, *, show: Shown, seconds_a_line: float = 15.0) -> None:
         terminal = sys.stderr.isatty()
-        self._bar = _rich_bar() if (terminal if show is None else show) else None
+        self._told = show if callable(show) else None
+        drawn = terminal if show is None else show is True
+        self._bar = _rich_bar() if drawn else None
         self._task = None if self._bar is None else self._bar.add_task(what, total=None, note="")
         self._what, self._lines = what, show is None and not terminal
         self._seconds_a_line = seconds_a_line
@@ -51,6 +58,8 @@ class ProgressBar:
         """Shows how many steps are done, of how many, with a note, and what is under way."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, total=total, completed=done, note=note, description=what)
+        if self._told is not None:
+            self._told(done, total, note, what or self._what)
         if self._lines:
             self._say(done, total, note, what or self._what)
 

@@ -40,7 +40,7 @@ from misscnf.data.rows import MemoryRows, RowSource, SelectedRows
 from misscnf.data.table import IncompleteTable, Schema, Table, holed_columns, read_table
 from misscnf.data.ties import Ties, read_ties, tied_keys, tied_schema
 from misscnf.display.notebook import card
-from misscnf.display.progress import ProgressBar
+from misscnf.display.progress import ProgressBar, Shown
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.estimators.fitted import FittedFlow, facts
@@ -119,7 +119,8 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         varying: Columns of a long table that are measured at every visit although they do not
             vary within a person; others of that kind are taken as measured once.
         allow_uncovered: Whether to train networks although some family is never seen whole.
-        progress: Whether to show a progress bar; None shows it in a terminal.
+        progress: Whether to show a progress bar; None shows it in a terminal. Or a function that
+            is told of each step: those done, of how many, a note and the stage.
 
     Attributes:
         panel_: Where the table is long, its `Panel`: visits, events and the graph over time, which
@@ -189,7 +190,7 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         untied: Sequence[str] | bool | None = None,
         varying: Sequence[str] | None = None,
         allow_uncovered: bool = False,
-        progress: bool | None = None,
+        progress: Shown = None,
     ) -> None:
         self.graph = graph
         self.preset = preset

@@ -27,7 +27,7 @@ from misscnf.data.codecs import Levels
 from misscnf.data.panel import Panel
 from misscnf.data.rows import MemoryRows
 from misscnf.data.table import IncompleteTable, Schema, Table
-from misscnf.display.progress import ProgressBar
+from misscnf.display.progress import ProgressBar, Shown
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.fitting.replicates import Replicates, bootstrap_weights, replicate_fit
@@ -136,7 +136,7 @@ class EffectMixin:
     schema_: Schema
     settings_: Settings
     seed: int
-    progress: bool | None
+    progress: Shown
     unseen: str
     denied_: tuple[Contradiction, ...]
     panel_: Panel | None

@@ -33,3 +33,14 @@ def test_no_line_where_no_progress_is_wanted(clock, caplog):
         clock[0] += 100.0
         bar(1, 2)
     assert not caplog.records
+
+
+def test_a_function_is_told_of_every_step_and_nobody_else(clock, caplog):
+    caplog.set_level(logging.INFO, "misscnf")
+    told = []
+    with ProgressBar("fitting", show=lambda *step: told.append(step)) as bar:
+        bar(1, 3)
+        clock[0] += 100.0
+        bar(2, 3, "a note", "networks")
+    assert told == [(1, 3, "", "fitting"), (2, 3, "a note", "networks")]
+    assert not caplog.records

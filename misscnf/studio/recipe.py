@@ -1,0 +1,122 @@
+r"""The code that does again what was done on the page: Python, and the command line.
+
+Both are written from the project alone and give the same numbers, as they have the same table,
+graph, kinds and seed. Names come from the table and may hold anything: each is written as a
+literal of its language, so that none can become code.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from misscnf.studio.drawing import Drawing, write_graph
+from misscnf.studio.questions import Question
+
+__all__ = ["python_code", "shell_code", "kinds_file"]
+
+
+def python_code(table: str, drawing: Drawing, answers: Sequence[dict[str, Any]]) -> str:
+    """Returns a script: check, fit, and each answer.
+
+    Arguments:
+        table: The path of the table.
+        drawing: What the model was fitted to.
+        answers: The answers, each with the `call` that gave it.
+    """
+    about = [f"table = {table!r}", f'graph = """\n{_in_quotes(write_graph(drawing, "dot"))}"""']
+    more = ""
+    if drawing.kinds:
+        about.append(f"kinds = {_used_kinds(drawing)!r}")
+        more += ", kinds=kinds"
+    if drawing.auxiliary:
+        about.append(f"auxiliary = {list(drawing.auxiliary)!r}")
+        more += ", auxiliary=auxiliary"
+    asked = "" if drawing.effect is None else f", effect={drawing.effect!r}"
+    lines = [f"print(check(table, graph{asked}{more}))"]
+    lines.append(
+        f"model = MissCNF(graph, {drawing.preset!r}, seed={drawing.seed}{more}).fit(table)"
+    )
+    imports = ["from misscnf import MissCNF, check"]
+    if any(one["call"]["rows"] is not None for one in answers):
+        imports.insert(0, "import pandas as pd\n")
+        about.append(f"rows = pd.{_reader(table)}(table)")
+    lines += [f"\n{_call(one['call'])}" for one in answers]
+    return "\n".join([*imports, "", *about, "", *lines, ""])
+
+
+def _call(call: dict[str, Any]) -> str:
+    said = dict(call["arguments"])
+    first = [repr(said.pop("outcome"))] if "outcome" in said else []
+    if call["rows"] is not None:
+        first = [f"rows.iloc[[{call['rows'] - 1}]]"]
+    words = [*first, *(f"{name}={value!r}" for name, value in said.items())]
+    if call["rows"] is None:
+        words.append("data=table")
+    return f"print(model.{call['method']}({', '.join(words)}))"
+
+
+def _reader(table: str) -> str:
+    return "read_parquet" if table.lower().endswith(".parquet") else "read_csv"
+
+
+def _in_quotes(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+
+
+def _used_kinds(drawing: Drawing) -> dict[str, Any]:
+    names = {node.name for node in drawing.nodes}
+    return {name: kind for name, kind in drawing.kinds.items() if name in names}
+
+
+def shell_code(
+    table: str, drawing: Drawing, answers: Sequence[dict[str, Any]], *, report: bool
+) -> str:
+    """Returns the commands that do the same, from the project's folder.
+
+    Arguments:
+        table: The path of the table.
+        drawing: What the model was fitted to.
+        answers: The answers, each with its `question`.
+        report: Whether a report was written.
+    """
+    data, shared = shlex.quote(table), "--graph graph.dot"
+    shared += " --kinds kinds.json" if drawing.kinds else ""
+    if drawing.auxiliary:
+        shared += f" --auxiliary {shlex.quote(','.join(drawing.auxiliary))}"
+    pair = "" if drawing.effect is None else shlex.quote(":".join(drawing.effect))
+    effect = f" --effect {pair}" if pair else ""
+    lines = [f"misscnf check {data} {shared}{effect}"]
+    preset = f"--preset {shlex.quote(drawing.preset)} --seed {drawing.seed}"
+    lines.append(f"misscnf fit {data} {shared} {preset} --out model")
+    lines += [_command(Question.read(one["question"]), data) for one in answers]
+    if report:
+        lines.append(f"misscnf report model {data}{effect} --out report.html")
+    return "\n".join([*lines, ""])
+
+
+def _command(asked: Question, data: str) -> str:
+    words = [f"--do {shlex.quote(f'{name}={text}')}" for name, text in asked.do.items()]
+    if asked.kind == "row":
+        verb = "counterfactual" if asked.do else "impute"
+        out = f"--draws {asked.draws} --seed {asked.seed} --out {verb}.csv"
+        return f"misscnf {verb} model {data} {' '.join([*words, out])}  # of all rows"
+    if asked.kind == "curve":
+        grid = f"{asked.along}={asked.low!r}:{asked.high!r}:{asked.step!r}"
+        words.append(f"--do {shlex.quote(grid)}")
+    words += [f"--versus {shlex.quote(f'{name}={text}')}" for name, text in asked.versus.items()]
+    for name in ("where", "by", "event", "population"):
+        if getattr(asked, name):
+            words.append(f"--{name} {shlex.quote(getattr(asked, name))}")
+    words += ["--treated"] if asked.treated else []
+    words += [f"--statistic {shlex.quote(asked.statistic)}"] if asked.statistic != "mean" else []
+    words += [] if asked.interval is None else [f"--interval {asked.interval:g}"]
+    seed = f"--seed {asked.seed} --data {data}"
+    return " ".join([f"misscnf effect model --on {shlex.quote(asked.on)}", *words, seed])
+
+
+def kinds_file(drawing: Drawing) -> str:
+    """Returns the kinds that were asked for, as `--kinds` reads them."""
+    return json.dumps(_used_kinds(drawing), indent=1, ensure_ascii=False) + "\n"

@@ -1,0 +1,95 @@
+r"""From the command to the page: a socket of this machine alone, a secret, a browser, and an end.
+
+The socket is opened on 127.0.0.1, where no other machine can reach it. Ctrl-C ends the server,
+and with it the workers; the project is whole at any moment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+
+from misscnf.errors import InputError, naming
+from misscnf.studio.drawing import Drawing, read_graph
+from misscnf.studio.project import Project
+from misscnf.studio.server import make_app
+from misscnf.studio.studio import Studio
+
+__all__ = ["run"]
+
+
+def run(
+    folder: str,
+    data: str | None,
+    graph: str | None,
+    port: int,
+    *,
+    browser: bool,
+    say: Callable[[str], None],
+) -> None:
+    """Serves the page until Ctrl-C.
+
+    Arguments:
+        folder: Of the project.
+        data: A table to open.
+        graph: A graph to draw: a file, or the text itself.
+        port: Where to listen; 0 takes one that is free.
+        browser: Whether to open the page.
+        say: Is told the address.
+    """
+    project = Project.open(Path(folder))
+    try:
+        _open_given(project, data, graph)
+        with _listening(port) as listener:
+            port, token = listener.getsockname()[1], secrets.token_urlsafe(32)
+            config = uvicorn.Config(
+                make_app(Studio(project), token, port),
+                log_level="warning",
+                server_header=False,
+                timeout_graceful_shutdown=2,
+                lifespan="on",
+            )
+            address = f"http://127.0.0.1:{port}/?token={token}"
+            say(address)
+            if browser:
+                threading.Timer(0.5, webbrowser.open, [address]).start()
+            with contextlib.suppress(KeyboardInterrupt):
+                uvicorn.Server(config).run(sockets=[listener])
+    finally:
+        project.close()
+
+
+def _open_given(project: Project, data: str | None, graph: str | None) -> None:
+    if data is not None:
+        path = Path(data).expanduser()
+        if not path.is_file():
+            raise InputError(f"there is no file {data!r}; check the path.")
+        same = project.table is not None and project.table["path"] == str(path.resolve())
+        if not same:
+            project.take_table(path)
+    if graph is not None:
+        path = Path(graph).expanduser()
+        text = path.read_text(encoding="utf-8") if path.is_file() else graph
+        with naming(f"--graph {graph!r}"):
+            parts = read_graph(text)
+        kept = project.drawing.to_dict()
+        given = {"kinds": kept["kinds"], "preset": kept["preset"], "seed": kept["seed"]}
+        project.draw(Drawing.read({**parts, **given}), project.revision)
+
+
+def _listening(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except OSError as error:
+        listener.close()
+        raise InputError(f"--port {port}: {error.strerror}; take another, or 0.") from error
+    return listener

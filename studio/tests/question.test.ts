@@ -1,0 +1,60 @@
+// Questions that suggest themselves, and their words.
+
+import { expect, it } from "vitest";
+import { addNode, EMPTY } from "../src/drawing";
+import { BLANK, ends, firstQuestion, grid, inWords, sideBySide } from "../src/question";
+import type { Answer, Drawing, Table } from "../src/types";
+
+const TABLE = {
+  name: "a.csv",
+  rows: 10,
+  columns: [
+    { name: "t", holes: 0, levels: [["0", 5], ["1", 5]], bars: null },
+    { name: "x", holes: 0, levels: null, bars: [1, 2], low: 1.3, high: 71.8, mean: 40.123 },
+    { name: "y", holes: 2, levels: null, bars: [1, 2], low: 0, high: 1, mean: 0.5 },
+  ],
+} as unknown as Table;
+const DRAWN: Drawing = {
+  ...["t", "x", "y"].reduce((so, name) => addNode(so, { name }), EMPTY),
+  effect: ["t", "y"],
+  seed: 3,
+};
+
+it("compares the levels at both ends, or a unit around the mean", () => {
+  expect(ends(TABLE, "t")).toEqual(["1", "0"]);
+  expect(ends(TABLE, "x")).toEqual(["41.1", "40.1"]);
+});
+
+it("asks the effect that is marked in the graph, with the seed of the fit", () => {
+  const asked = firstQuestion(DRAWN, TABLE);
+  expect([asked.on, asked.do, asked.versus, asked.seed]).toEqual(["y", { t: "1" }, { t: "0" }, 3]);
+  expect(inWords(asked)).toBe("y: t = 1 against t = 0");
+});
+
+it("takes a grid within what was seen", () => {
+  const over = grid(TABLE, "x");
+  expect(over.low).toBeGreaterThanOrEqual(1.3);
+  expect(over.high).toBeLessThanOrEqual(71.8);
+  expect((over.high - over.low) / over.step).toBeLessThan(20);
+  expect(grid(TABLE, "t")).toEqual({ along: "t", low: 0, high: 1, step: 1 });
+});
+
+it("says a question in words", () => {
+  expect(inWords({ ...BLANK, kind: "row", row: 4 })).toBe("What row 4 may hide");
+  expect(inWords({ ...BLANK, kind: "row", row: 4, do: { t: "1" } })).toBe("Row 4, had it been t = 1");
+  expect(inWords({ ...BLANK, kind: "curve", on: "y", along: "x", where: "t == 1" })).toBe("y along x where t == 1");
+  expect(inWords({ ...BLANK, on: "y", do: { t: "1" } })).toBe("y: t = 1 against no intervention");
+});
+
+it("draws numbers of one measure side by side, and no others", () => {
+  const answer = (number: number, on: string, estimate: number | null): Answer => ({
+    number,
+    question: { ...BLANK, on },
+    answer: { estimate, measure: "mean difference" },
+  });
+  const groups = sideBySide([answer(1, "y", 1), answer(2, "y", 2), answer(3, "x", 1), answer(4, "y", null)]);
+  expect([...groups].map(([key, of]) => [key, of.map((one) => one.number)])).toEqual([
+    ["mean difference of y", [1, 2]],
+    ["mean difference of x", [3]],
+  ]);
+});
