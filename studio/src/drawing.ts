@@ -30,10 +30,10 @@ export function lossOf(name: string): string | undefined {
 /** A place near (x, y) that no node covers. */
 export function freePlace(drawing: Drawing, x: number, y: number): { x: number; y: number } {
   const taken = (a: number, b: number) =>
-    drawing.nodes.some((node) => Math.abs(node.x - a) < 120 && Math.abs(node.y - b) < 46);
+    drawing.nodes.some((node) => Math.abs(node.x - a) < 130 && Math.abs(node.y - b) < 70);
   for (let ring = 0; ring < 60; ring++) {
     for (const [dx, dy] of ring === 0 ? [[0, 0]] : [[0, ring], [ring, 0], [ring, ring], [-ring, 0], [0, -ring], [-ring, ring], [ring, -ring], [-ring, -ring]]) {
-      const at = { x: x + dx! * 130, y: y + dy! * 56 };
+      const at = { x: x + dx! * 150, y: y + dy! * 90 };
       if (!taken(at.x, at.y)) return at;
     }
   }

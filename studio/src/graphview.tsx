@@ -448,6 +448,16 @@ function Canvas() {
     else return;
     event.preventDefault();
   };
+  const keys = useRef(key);
+  keys.current = key;
+  useEffect(() => {
+    const hear = (event: KeyboardEvent) => {
+      const target = event.target as Element;
+      if (target === document.body || target.closest(".ground")) keys.current(event);
+    };
+    document.addEventListener("keydown", hear);
+    return () => { document.removeEventListener("keydown", hear); };
+  }, []);
   const wheel = (event: WheelEvent) => {
     event.preventDefault();
     const { left, top } = size();
@@ -490,11 +500,10 @@ function Canvas() {
         onPointerMove={moved}
         onPointerUp={up}
         onPointerCancel={() => { setGesture(null); }}
-        onKeyDown={key}
       >
         <defs>
           {["tip", "tip-selected", "tip-asked"].map((id) => (
-            <marker key={id} id={id} viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8" orient="auto-start-reverse">
+            <marker key={id} id={id} viewBox="0 0 10 10" refX="9" refY="5" markerWidth="12" markerHeight="12" markerUnits="userSpaceOnUse" orient="auto-start-reverse">
               <path d="M0 1 L10 5 L0 9 z" />
             </marker>
           ))}
