@@ -82,6 +82,7 @@ class Desk:
             kinds=_kinds(drawn, graph.nodes),
             auxiliary=list(drawn.auxiliary) or None,
         )
+        assert isinstance(report, misscnf.Report)  # a drawing has no time
         told: dict[str, Any] = {"title": report.glance()[0], "facts": report.glance()[1]}
         told |= {"summary": report.summary(), "among": among, "checked": len(frame)}
         told["unlikely"] = [one.sentence for one in report.unlikely]
