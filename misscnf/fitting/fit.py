@@ -278,9 +278,9 @@ class _Task:
     def settled(self, fitted: Fitted, *, near: bool = False) -> Fitted:
         """Moves lines and curves to the maximum, and says what the rows are worth there."""
         rounds = self.maximise(fitted.model, near=near)
-        return replace(
-            fitted, history=[EpochRecord(epoch=rounds, train=self.log_prob(fitted.model))]
-        )
+        with self.timings.stage("log-density"):
+            log_prob = self.log_prob(fitted.model)
+        return replace(fitted, history=[EpochRecord(epoch=rounds, train=log_prob)])
 
     def with_weighed_losses(self, fitted: Fitted) -> Fitted:
         """Asks the rows who else drives losses, and whether slopes that they hardly know exist."""
@@ -310,7 +310,8 @@ class _Task:
         for block, form in enumerate(forms):
             law = mechanisms[block]
             if form.scale and form.curve and not form.interactions and law.linear_mean():
-                law = reselect_curve(law, self.given, block)
+                with self.timings.stage("trying curves"):
+                    law = reselect_curve(law, self.given, block)
                 mechanisms[block], forms[block] = law, replace(form, curve=law.curve_size)
         return model.like(mechanisms), tuple(forms)
 
@@ -369,6 +370,10 @@ class _Task:
 
     def _fit_noise_splines(self, model: StructuralModel) -> None:
         """Gives the splines of a model the noise that the training rows leave it."""
+        with self.timings.stage("noise splines"):
+            self._bend_noise(model)
+
+    def _bend_noise(self, model: StructuralModel) -> None:
         if self.chains is not None and self.given.rows is self.everything:
             completions = self.given.complete(model.double(), "bend")
             learned = (torch.arange(len(self.everything)) < len(self.train)).double()

@@ -8,6 +8,7 @@ again: both use a few completions of each row by the fit (`completions`).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -25,12 +26,15 @@ from misscnf.fitting.solve.fisher import likelihood_noise
 from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.sandwich import Information, measure_information, moved
 from misscnf.fitting.solve.weak_directions import measure_weak_directions, without_open_directions
+from misscnf.fitting.timings import Timings
 from misscnf.fitting.train.ensemble import EpochWatcher, train_ensemble
 from misscnf.mechanisms import Mechanism
 from misscnf.model import StructuralModel, Structure
 from misscnf.threads import one_thread
 
 __all__ = ["Replicates", "bootstrap_weights", "replicate_fit"]
+
+logger = logging.getLogger("misscnf")
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +151,14 @@ def replicate_fit(
         watch: Called after each epoch, where networks are trained.
         rivals: Forms that blocks might have had, by block.
     """
-    solved = solve_rivals(model, structure, rows, settings, seed, rivals or {})
-    about = (structure, rows, settings, seed, count, watch)
-    return replace(_replicate(model, *about), rivals=solved)
+    timings = Timings()
+    with timings.stage("other forms"):
+        solved = solve_rivals(model, structure, rows, settings, seed, rivals or {})
+    about = (structure, rows, settings, seed, count, watch, timings)
+    found = replace(_replicate(model, *about), rivals=solved)
+    stages = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in timings.items())
+    logger.info("replicates of the fit: %s.", stages)
+    return found
 
 
 def _replicate(
@@ -160,6 +169,7 @@ def _replicate(
     seed: int,
     count: int | None,
     watch: EpochWatcher | None,
+    timings: Timings,
 ) -> Replicates:
     replication = settings.replicates
     solved = _is_solved(model)
@@ -167,11 +177,12 @@ def _replicate(
     lines = settings.linear_start and not solved
     weights = bootstrap_weights(max(count, lines * replication.solved), len(rows), seed)
     if solved:
-        return _one_step(model, rows, weights, settings, seed)
+        return _one_step(model, rows, weights, settings, seed, timings)
     starts, line = list[StructuralModel | None]([None] * count), None
     if lines:
-        found_line = fit_linear(structure, rows, settings).model
-        line = _one_step(found_line, rows, weights, settings, seed)
+        with timings.stage("linear model"):
+            found_line = fit_linear(structure, rows, settings).model
+        line = _one_step(found_line, rows, weights, settings, seed, timings)
         starts, weights = list(line.models[:count]), weights[:count]
     models = []
     for replicate, start in enumerate(starts):
@@ -180,13 +191,15 @@ def _replicate(
         models.append(found.float())
     generator, effort = derive_generator(seed, "particles"), settings.integration.completions
     times = replication.completions_of_networks
-    completions = Completions.draw(model, rows, times, generator, effort).to(torch.float32)
+    with timings.stage("completing rows"):
+        completions = Completions.draw(model, rows, times, generator, effort).to(torch.float32)
     order = torch.randperm(len(completions), generator=derive_generator(seed, "held out"))
     held_out = int(replication.held_out * len(order))
     split = order[held_out:], order[:held_out]
     training = replace(settings.training, steps_an_epoch=replication.steps_an_epoch)
     settings = replace(settings, training=training)
-    train_ensemble(models, completions, split, weights.float(), settings, seed, watch)
+    with timings.stage("training"):
+        train_ensemble(models, completions, split, weights.float(), settings, seed, watch)
     models = [found.double().eval().requires_grad_(requires_grad=False) for found in models]
     doubt = None if line is None else line.doubt
     return Replicates(models, replication, doubt=doubt, line=line)
@@ -214,19 +227,27 @@ def _afresh(model: StructuralModel, line: StructuralModel | None) -> StructuralM
 
 
 def _one_step(
-    model: StructuralModel, rows: RowSource, weights: Tensor, settings: Settings, seed: int
+    model: StructuralModel,
+    rows: RowSource,
+    weights: Tensor,
+    settings: Settings,
+    seed: int,
+    timings: Timings,
 ) -> Replicates:
     """Returns the lines and curves of each set of weights, (B, N)."""
     generator, effort = derive_generator(seed, "particles of the line"), settings.integration
     replication = settings.replicates
     times = replication.completions_of_solved
-    completions = Completions.draw(model, rows, times, generator, effort.completions)
-    found = measure_information(model, completions, replication)
-    if likelihood_noise(model, rows, settings) <= settings.solving.most_noise_of_line:
-        # differences of drawn integrals would be differences of their noise
-        found = measure_weak_directions(found, model, rows, effort.linear)
-    if model.graph.latent:
-        found = without_open_directions(found)
+    with timings.stage("completing rows"):
+        completions = Completions.draw(model, rows, times, generator, effort.completions)
+    with timings.stage("information"):
+        found = measure_information(model, completions, replication)
+    with timings.stage("weak directions"):
+        if likelihood_noise(model, rows, settings) <= settings.solving.most_noise_of_line:
+            # differences of drawn integrals would be differences of their noise
+            found = measure_weak_directions(found, model, rows, effort.linear)
+        if model.graph.latent:
+            found = without_open_directions(found)
     moves = found.replicate_moves(weights, seed)
     models = [moved(model, move) for move in moves]
     return Replicates(models, replication, moves, found, _doubt(model, rows, found))

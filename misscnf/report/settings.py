@@ -53,7 +53,7 @@ class FitChecks:
     """Rows that the noise is abducted of: with many more, departures too small to matter alarm."""
     hidden_rows: int = 1000
     """Rows in which one value is hidden."""
-    integral_rows: int = 200
+    integral_rows: int = 100
     """Rows whose log-density is worked out: whether draws suffice shows in some of them."""
     draws: int = 49
     """Draws of a hidden value: ranks 0 to 49, which tenths divide."""
