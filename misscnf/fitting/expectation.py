@@ -1,7 +1,7 @@
 r"""How long a fit with `auto` may take, said before it starts. A rough guess, from a few tables.
 
-    least = 2 s + 5e-5 s · rows · edges + 0.7 s · columns of levels or counts, if some are lost,
-    most  = least + 5e-4 s · rows · edges · share lost + 0.5 s · numbers with causes:
+    least = 2 s + 5e-5 s · rows · edges + 0.5 s · columns of levels or counts, if some are lost,
+    most  = least + 2.5e-4 s · rows · edges · share lost + 0.5 s · numbers with causes:
 
 the first where every mean turns out to be a line, the second where most of them are curves, whose
 integrals over what is lost have no closed form. Levels and counts are summed over, in many small
@@ -23,8 +23,7 @@ from misscnf.model import Structure
 
 __all__ = ["expected_duration", "pace"]
 
-PIECE = 2.5e-3
-SECONDS, PER_FAMILY, PER_DISCRETE, PER_HOLE, PER_CURVE = 2.0, 5e-5, 0.7, 5e-4, 0.5
+SECONDS, PER_FAMILY, PER_DISCRETE, PER_HOLE, PER_CURVE, PIECE = 2, 5e-5, 0.5, 2.5e-4, 0.5, 2.5e-3
 
 
 def expected_duration(structure: Structure, rows: RowSource) -> str:
