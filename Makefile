@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test test-fast fuzz lint format bench clean screenshots docs
+.PHONY: setup demo test test-fast fuzz lint format bench clean screenshots docs release-check
 
 setup: $(READY)
 
@@ -30,6 +30,12 @@ $(DOCS): $(READY)
 docs: $(DOCS)
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html -D plot_gallery=$(TUTORIALS) docs docs/_build/html
 	@echo "Open docs/_build/html/index.html."
+
+# What a release has to pass: both archives, the wheel in a new environment, the demo from it
+# (`make release-check DEMO="--preset linear"` is quicker).
+release-check: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[release]"
+	DEMO="$(DEMO)" .ci/release-check
 
 # Without what is marked slow: no network is fitted.
 test-fast: setup

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 import misscnf
-from misscnf import MissCNF
+from misscnf import MissCNF, plots
 
 rng = np.random.default_rng(0)
 ROWS = 4000
@@ -47,6 +47,7 @@ print(f"{ROWS} rows, {len(df.dropna())} of them complete\n")
 graph = "a -> b -> c -> d; b -> d"
 report = misscnf.check(df, graph, effect=("a", "d"))
 print(f"identified with {graph}: {report.ok}")
+plots.patterns(report)
 
 # It is the graph that makes it so. Were a a direct cause of d, nothing in the table could tell:
 direct = misscnf.check(df, f"{graph}; a -> d", effect=("a", "d"))

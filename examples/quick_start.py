@@ -83,6 +83,7 @@ regression = np.linalg.lstsq(design, whole["days"], rcond=None)[0][2]
 print("effect on the days: truth", f"{truth:.2f},", f"misscnf {effect.estimate:.2f},", end=" ")
 print(f"regression on complete rows {regression:.2f}")
 print("95 % interval from {:.2f} to {:.2f}\n".format(*effect.interval))
+effect.plot()
 
 # %%
 # 4. One patient of unknown severity: what if the dose had been 2.5?

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from misscnf.queries.tipping import Sensitivity
     from misscnf.report import write_report
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 __all__ = [
     "MissCNF",
     "MissCNFImputer",
