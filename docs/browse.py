@@ -43,9 +43,14 @@ def watched(browser: Browser, width: int, wrong: list[str]) -> Page:
     tab = browser.new_page(viewport={"width": width, "height": 900})
     tab.on("console", lambda m: wrong.append(f"console: {m.text}") if m.type == "error" else None)
     tab.on("pageerror", lambda problem: wrong.append(f"script: {problem}"))
-    tab.on("requestfailed", lambda asked: wrong.append(f"not loaded: {asked.url}"))
+    tab.on("requestfailed", lambda asked: _left(asked.failure) or wrong.append(asked.url))
     tab.on("request", lambda asked: _own(asked.url) or wrong.append(f"fetched: {asked.url}"))
     return tab
+
+
+def _left(failure: str | None) -> bool:
+    """Whether a request ended since its page was left."""
+    return "ERR_ABORTED" in (failure or "")
 
 
 def _own(address: str) -> bool:
