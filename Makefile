@@ -57,7 +57,7 @@ format: setup
 
 # Each benchmark prints its figures as one JSON object last, and exits 1 where a bar is missed.
 bench: setup
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt pgmpy causallib
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt pgmpy causallib zepid
 	$(BIN)/python benchmarks/same_answers.py
 	$(BIN)/python benchmarks/step_cost.py
 	$(BIN)/python benchmarks/chain_scaling.py

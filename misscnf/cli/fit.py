@@ -91,7 +91,7 @@ def fit(
         outputs.check_target(checkpoint, "--checkpoint", folder=True)
     over_time = id is not None or time is not None
     if over_time:
-        inputs.refuse_over_time(block=block, loss=loss, auxiliary=auxiliary, latent=latent)
+        inputs.refuse_over_time(block=block, loss=loss, auxiliary=auxiliary)
     causal_graph = graph if over_time else inputs.read_graph(graph, block, latent)
     frame = inputs.read_rows(data, inputs.reading(na, sep, decimal, dates))
     if isinstance(causal_graph, CausalGraph):
@@ -107,6 +107,7 @@ def fit(
         seed=seed,
         id=id,
         time=time,
+        latent=inputs.read_latents(latent or ()) or None if over_time else None,
         untied=True if untied == "all" else inputs.words(untied) or None,
         varying=inputs.words(varying) or None,
         allow_uncovered=allow_uncovered,

@@ -35,6 +35,7 @@ __all__ = [
     "naming",
     "reading",
     "words",
+    "read_latents",
     "read_rows",
     "read_model_rows",
     "read_graph",
@@ -122,7 +123,7 @@ def read_graph(
     with naming(f"--graph {source!r}"):
         graph = CausalGraph.read(source, named)
     with naming("--latent"):
-        return CausalGraph.read(graph, latent=_read_latents(latents or ()))
+        return CausalGraph.read(graph, latent=read_latents(latents or ()))
 
 
 def refuse_over_time(**given: object) -> None:
@@ -132,7 +133,7 @@ def refuse_over_time(**given: object) -> None:
             raise InputError(f"--{name} is not there yet for tables over time; leave it out.")
 
 
-def _read_latents(given: Iterable[str]) -> dict[str, int | None]:
+def read_latents(given: Iterable[str]) -> dict[str, int | None]:
     """Reads texts such as "u" and "class=3"."""
     found: dict[str, int | None] = {}
     for words in given:

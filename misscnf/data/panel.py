@@ -28,7 +28,7 @@ import numpy as np
 import pandas as pd
 
 from misscnf.data.cells import Label, listed, plain, row_label
-from misscnf.data.codecs import Column, Fixed, Levels
+from misscnf.data.codecs import Column, Fixed, Levels, latent_column
 from misscnf.data.domains import Binary, Categorical, Count, Domain, Ordinal, Semicontinuous
 from misscnf.data.kinds import KindRules, Kinds, Note, choose_columns, read_requests
 from misscnf.data.scales import Unit
@@ -37,6 +37,7 @@ from misscnf.errors import InputError
 from misscnf.graph import CausalGraph, GraphLike
 from misscnf.graph.dag import read_parts
 from misscnf.graph.histories import Feature, Reading
+from misscnf.graph.latents import Latent, read_latent
 from misscnf.graph.template import Read, Template, Unrolled, at_visit
 
 __all__ = ["Panel", "read_template"]
@@ -84,9 +85,9 @@ class Panel:
         visits = tuple(map(_number, np.unique(_times(frame, time))))
         bare = Panel(template, id, time, visits, once=once)
         wide = bare._pivoted(frame)
-        names = (*template.baseline, *template.varying)
+        names = (*template.once, *template.varying)
         asked = read_requests(kinds, names, list(frame.columns))
-        cells = [wide[name] for name in template.baseline]
+        cells = [wide[name] for name in template.once]
         cells += [frame[name] for name in template.varying]
         columns, notes = choose_columns(cells, names, kinds, list(frame.columns), rules)
         known = {c.name: (c, note) for c, note in zip(columns, notes, strict=True)}
@@ -113,7 +114,8 @@ class Panel:
             domains: What the values of each node can be.
         """
         unrolled = self.unrolled()
-        graph = CausalGraph.from_edges(unrolled.edges, unrolled.nodes)
+        hidden = self.template.latent
+        graph = CausalGraph.from_edges(unrolled.edges, unrolled.nodes, latent=hidden)
         readings = {}
         for name, reads in unrolled.reads.items():
             node, place = graph.index(name), {p: k for k, p in enumerate(graph.parents_of(name))}
@@ -153,9 +155,11 @@ class Panel:
     @property
     def summary(self) -> str:
         """Says what was recognised, in a sentence."""
-        varying, baseline = listed(self.template.varying), listed(self.template.baseline)
+        varying, baseline = listed(self.template.varying), listed(self.template.once)
         once = f"; once a person: {baseline}" if baseline else ""
         after = f"; events: {listed(self.events)}" if self.events else ""
+        if self.template.latent:
+            after += f"; hidden, one a person: {listed(self.template.latent)}"
         ends = f"{self.time} {self.visits[0]:g} to {self.visits[-1]:g}"
         said = f"{len(self.visits)} visits ({ends}); at every visit: {varying}{once}{after}."
         if self.once:
@@ -206,7 +210,7 @@ class Panel:
         who, people = pd.factorize(frame[self.id])
         when = np.searchsorted(self.visits, _times(frame, self.time))
         index, found = pd.Index(people, name=self.id), {}
-        for name in self.template.baseline:
+        for name in self.template.once:
             if name in frame.columns:
                 found[name] = _once(frame, name, self.id).reindex(people)
         place = who * len(self.visits) + when
@@ -307,7 +311,7 @@ class Panel:
         for node in reversed(whole.nodes):
             if children[node] <= found and node in blank:
                 found.add(node)
-        once = [name for name in self.template.baseline if name in found]
+        once = [name for name in self.template.once if name in found]
         if once:
             raise InputError(f"column {once[0]!r} has no value at all; leave it out of the graph.")
         left_out = tuple(node for node in whole.nodes if node in found)
@@ -316,6 +320,8 @@ class Panel:
     def _schema(self, known: Mapping[str, tuple[Column, Note]], wide: pd.DataFrame) -> Schema:
         """Returns the codecs of the wide rows: at all visits of a column, one."""
         pairs = dict(known)
+        for name, classes in self.template.latent.items():
+            pairs[name] = latent_column(name, classes), Note("nobody measures it", holes=len(wide))
         unit = Unit(float(np.mean(self.visits)), float(np.std(self.visits)) or 1.0)
         for visit in self.visits:
             for name in self.template.varying:
@@ -406,20 +412,23 @@ class Panel:
         )
 
 
-def read_template(graph: GraphLike | None, time: str) -> Template:
+def read_template(graph: GraphLike | None, time: str, latent: Latent | None = None) -> Template:
     """Reads a graph over time, in any form that `CausalGraph.read` takes.
 
     Arguments:
         graph: The graph.
         time: The column that says when; `time` means it too.
+        latent: Hidden causes beside those that the graph declares, one a person.
     """
     parts = read_parts(graph) if graph is not None else None
-    if parts is None or parts.blocks or parts.latent:
+    if parts is None or parts.blocks:
         raise InputError(
-            "a table over time needs a graph over time, such as 'L[t-1] -> A[t]', without "
-            "blocks and hidden causes."
+            "a table over time needs a graph over time, such as 'L[t-1] -> A[t]', without blocks; "
+            "columns measured once need no arrows among them where effects are averaged over "
+            "population='rows'."
         )
-    return Template.read(parts.nodes, parts.edges, time)
+    hidden = {**parts.latent, **read_latent(latent)}
+    return Template.read(parts.nodes, parts.edges, time, hidden)
 
 
 def _number(value: float) -> float:
@@ -450,7 +459,13 @@ def _check_columns(
                 f"column {column!r} says {'who' if what == 'id' else 'when'}, and has a hole in "
                 f"the row labelled {row}; fill it, or leave the row out."
             )
-    for name in (*template.baseline, *template.varying):
+    for name in template.latent:
+        if name in there:
+            raise InputError(
+                f"the table has a column {name!r}, which is given as a node that nobody measures "
+                f"(latent); leave it out of latent, or rename or drop that column."
+            )
+    for name in (*template.once, *template.varying):
         if name in (id, time):
             raise InputError(
                 f"{name!r} says {'who' if name == id else 'when'}, and is a node of the graph "

@@ -235,6 +235,8 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         if self.id is not None or self.time is not None:
             panel, schema, source = self._read_panel(source, settings)
             graph = panel.graph(dict(zip(schema.nodes, schema.domains, strict=True)))
+            if self.progress is not False:
+                logger.info("The table over time: %s", panel.summary)
             keys = [panel.unrolled().keys[name] for name in graph.nodes]
         else:
             for name in ("untied", "varying"):
@@ -328,20 +330,17 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
                 "a table over time is a DataFrame or a file, and needs both id= and time=: the "
                 "columns that say who and when."
             )
-        for name in ("blocks", "loss", "auxiliary", "latent", "ties"):
+        for name in ("blocks", "loss", "auxiliary", "ties"):
             if getattr(self, name) is not None:
                 raise InputError(
                     f"{name}= is not there yet for tables over time; leave it out, or give a wide "
                     f"table with a column a visit."
                 )
-        template = read_template(self.graph, self.time)
+        template = read_template(self.graph, self.time, self.latent)
         if self.untied is not None and self.untied is not False:
             template = template.without_ties(self.untied)
         about = (template, self.id, self.time, self.kinds, settings.kinds, self.varying or ())
-        panel, schema, wide = Panel.learn(source, *about)
-        if self.progress is not False:
-            logger.info("The table over time: %s", panel.summary)
-        return panel, schema, wide
+        return Panel.learn(source, *about)
 
     def _check_families(
         self, structure: Structure, table: IncompleteTable, settings: Settings

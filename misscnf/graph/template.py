@@ -165,13 +165,18 @@ class Template:
     """The direct causes of each."""
     untied: tuple[str, ...] = ()
     """Columns with a mechanism of its own at each visit."""
+    latent: Mapping[str, int | None] = field(default_factory=dict)
+    """Hidden causes of a person, at all visits the same, with their number of classes."""
 
     clock: ClassVar[str] = "time"
     """What a template calls the time of a visit, whatever the table calls it."""
 
     @staticmethod
     def read(
-        nodes: Iterable[str], edges: Iterable[tuple[Any, Any]], clock: str = "time"
+        nodes: Iterable[str],
+        edges: Iterable[tuple[Any, Any]],
+        clock: str = "time",
+        latent: Mapping[str, int | None] | None = None,
     ) -> Template:
         """Reads names and arrows as the readers of `graph.dag` give them.
 
@@ -179,6 +184,7 @@ class Template:
             nodes: Names, with and without index.
             edges: Pairs of names, cause first.
             clock: The column that says the time; `time` means it too.
+            latent: Hidden causes, each the same at all visits of a person.
         """
         pairs = [(split_index(str(one)), split_index(str(two))) for one, two in edges]
         named = dict.fromkeys([split_index(str(name)) for name in nodes])
@@ -196,6 +202,12 @@ class Template:
                 f"{both[0]}[t] where it is measured at every visit, or {both[0]} everywhere if it "
                 f"is measured once a person."
             )
+        for name in latent or {}:
+            if split_index(name).name in varying:
+                raise InputError(
+                    f"the latent node {name!r} has an index of time, and a hidden cause over time "
+                    f"is one of a person, the same at all visits; write it without an index."
+                )
         if not varying:
             raise InputError(
                 "the graph has no column that is measured at every visit; write its index, such "
@@ -212,7 +224,13 @@ class Template:
         early = _ordered(baseline, {n: [c.name for c in causes[n]] for n in baseline})
         within = {n: [c.name for c in causes[n] if c.lag == 0] for n in varying}
         late = _ordered(varying, within)
-        return Template(early, late, {n: tuple(causes[n]) for n in (*early, *late)})
+        found = {n: tuple(causes[n]) for n in (*early, *late)}
+        return Template(early, late, found, latent=dict(latent or {}))
+
+    @property
+    def once(self) -> tuple[str, ...]:
+        """Columns that are measured once a person: all of the baseline but hidden causes."""
+        return tuple(name for name in self.baseline if name not in self.latent)
 
     def without_ties(self, untied: Sequence[str] | Literal[True]) -> Template:
         """Returns the template in which some columns, or all, have a mechanism a visit."""
@@ -248,7 +266,7 @@ class Template:
             name: The column, which does not vary within a person.
             constant: All columns that do not.
         """
-        fine = {*self.baseline, *constant}
+        fine = {*self.once, *constant}
         return name in constant and all(
             c.name in fine and c.name != name and not c.history for c in self.of(name)
         )
@@ -372,7 +390,7 @@ class Template:
             for name, of in self.causes.items()
         }
         about = {"baseline": list(self.baseline), "varying": list(self.varying), "causes": causes}
-        return {**about, "untied": list(self.untied)}
+        return {**about, "untied": list(self.untied), "latent": dict(self.latent)}
 
     @staticmethod
     def from_dict(entry: Mapping[str, Any]) -> Template:
@@ -382,7 +400,8 @@ class Template:
             for name, of in entry["causes"].items()
         }
         named = tuple(entry["baseline"]), tuple(entry["varying"])
-        return Template(*named, causes, tuple(entry.get("untied", ())))
+        beside = tuple(entry.get("untied", ())), dict(entry.get("latent", {}))
+        return Template(*named, causes, *beside)
 
 
 def _read(cause: Cause, nodes: tuple[str, ...], visit: object) -> Read:

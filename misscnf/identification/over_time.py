@@ -197,6 +197,12 @@ def check_panel(
         effect: (treatment, outcome): two columns over time, or one measured once and an outcome.
         settings: `CheckSettings`, or changes by name.
     """
+    if panel.template.latent:
+        raise InputError(
+            f"check does not know hidden causes over time yet, and the graph has "
+            f"{listed(list(panel.template.latent))}; check it without them: what holes leave open "
+            f"there, they leave open beside hidden causes too."
+        )
     if isinstance(settings, CheckSettings):
         chosen = settings
     else:

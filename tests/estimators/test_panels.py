@@ -288,3 +288,32 @@ def test_untied_visits_have_slopes_of_their_own():
     assert len(short.model_.blocks) == len(short.graph_)
     with pytest.raises(InputError, match="untied names 'dose'"):
         fitted(table, untied=["dose"])
+
+
+def test_a_hidden_cause_of_a_person_is_a_random_intercept(tmp_path):
+    """The linear mixed model of statsmodels, by maximum likelihood, on unbalanced visits."""
+    rng, people = np.random.default_rng(0), 200
+    hidden, parts = rng.normal(size=people), []
+    for week in range(4):
+        dose = rng.normal(size=people)
+        value = 1.0 + 0.7 * dose + 0.8 * hidden + rng.normal(size=people)
+        parts.append(pd.DataFrame({"id": range(people), "week": week, "x": dose, "L": value}))
+    table = pd.concat(parts, ignore_index=True)
+    table = table[rng.random(len(table)) < 0.8]
+    model = fitted(table, "x[t], u -> L[t]", latent=["u"])
+    mixed = sm.MixedLM(table["L"], sm.add_constant(table["x"]), table["id"]).fit(reml=False)
+    found = slopes(model, "L[2]")
+    assert found["x[2]"] == pytest.approx(mixed.params["x"], abs=1e-4)
+    assert found["u"] ** 2 == pytest.approx(mixed.cov_re.to_numpy().item(), rel=1e-3)
+    doses = sm.OLS(table["x"], np.ones(len(table))).fit().llf
+    assert model.log_prob(table).sum() - doses == pytest.approx(mixed.llf, abs=1e-4)
+    effect = model.effect("L", do={"x": 1}, versus={"x": 0}, draws=1000)
+    assert effect.estimate == pytest.approx(mixed.params["x"], abs=1e-4)
+    model.save(tmp_path / "model")
+    assert MissCNF.load(tmp_path / "model").sample(2).equals(model.sample(2))
+    for graph, latent, words in (
+        ("x[t], u[t] -> L[t]", ["u[t]"], "one of a person"),
+        ("x[t], u -> L[t]", ["x"], "x"),
+    ):
+        with pytest.raises(InputError, match=words):
+            fitted(table, graph, latent=latent)
