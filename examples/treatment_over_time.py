@@ -55,29 +55,19 @@ always = model.risk("event", do={"drug": 1}, versus={"drug": 0}, interval=0.95, 
 print(always)
 
 # %%
-# A rule: from the first week in which the marker is below zero.
+# Blue is always, orange never. Green is a rule: the drug whenever the marker is below zero.
 rule = model.risk("event", do={"drug": "marker[t] < 0"}, draws=2000)
-natural = model.risk("event", do={}, draws=2000)
-
-from matplotlib import pyplot as plt
-
-fig, ax = plt.subplots()
-table = always.table
-for name, words, colour in (("risk", "always", "#00639c"), ("versus", "never", "#b34700")):
-    ax.fill_between(
-        table["time"], table[f"{name}_lower"], table[f"{name}_upper"], color=colour, alpha=0.15
-    )
-    ax.plot(table["time"], table[name], color=colour, label=words)
+ax = always.plot()
 ax.plot(rule.table["time"], rule.table["risk"], color="#00795a", label="if the marker is below 0")
-ax.plot(natural.table["time"], natural.table["risk"], ":", color="#1d2733", label="as it was")
-ax.plot(natural.table["time"], natural.table["observed"], "k.", label="observed")
-ax.set_xlabel("week")
-ax.set_ylabel("risk of the event")
 ax.legend()
 
 # %%
-# The dots are what the table shows, the dotted line what the model says of the same: they should
-# agree. If they do not, the model does not fit, and no regime should be believed.
+# Does the model give back what happened? The natural course, beside what the table shows.
+natural = model.risk("event", do={}, draws=2000)
+natural.plot()
+
+# %%
+# The two should agree. If they do not, the model does not fit, and no regime should be believed.
 #
 # What could be wrong
 # -------------------

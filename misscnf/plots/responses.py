@@ -13,7 +13,7 @@ from misscnf.display.style import STYLE
 from misscnf.errors import InputError
 from misscnf.plots.canvas import canvas, short
 
-__all__ = ["curve", "sensitivity"]
+__all__ = ["curve", "risks", "sensitivity"]
 
 
 def curve(
@@ -56,6 +56,50 @@ def curve(
         drawn.set_ylabel(short(outcome or name.removesuffix(" of "), 34))
         drawn.set_xlabel(short(along, 50))
         drawn.grid(axis="y")
+    return drawn
+
+
+class Courses(Protocol):
+    """What `model.risk` returns, as far as it is drawn."""
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row a visit."""
+
+    @property
+    def arms(self) -> Sequence[str]:
+        """Each arm, in words."""
+
+    @property
+    def time(self) -> str:
+        """The column that says when."""
+
+    @property
+    def event(self) -> str:
+        """Whose risk it is."""
+
+
+def risks(found: Courses, *, ax: Axes | None = None) -> Axes:
+    """Draws the risk of each arm by time, with its band; dashed, what the table itself shows.
+
+    Arguments:
+        found: What `model.risk` returns.
+        ax: Axes to draw into; None makes a figure.
+    """
+    table, names = found.table, ("risk", "versus")
+    colours = (STYLE.blue, STYLE.pale_blue), (STYLE.orange, STYLE.pale_orange)
+    with canvas(ax, 6.0, 3.6) as drawn:
+        for arm, name, (line, band) in zip(found.arms, names, colours, strict=False):
+            if f"{name}_lower" in table:
+                ends = table[f"{name}_lower"], table[f"{name}_upper"]
+                drawn.fill_between(table["time"], *ends, color=band, alpha=0.7, linewidth=0)
+            drawn.plot(table["time"], table[name], "o-", color=line, markersize=3, label=arm)
+        if "observed" in table:
+            drawn.plot(table["time"], table["observed"], "--", color=STYLE.ink, label="observed")
+        drawn.set_ylim(bottom=0.0)
+        drawn.set_xlabel(found.time)
+        drawn.set_ylabel(f"risk of {found.event}")
+        drawn.legend(loc="upper left")
     return drawn
 
 

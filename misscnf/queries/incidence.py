@@ -30,7 +30,7 @@ from torch import Tensor
 from misscnf.data.panel import Panel
 from misscnf.data.table import IncompleteTable, Table
 from misscnf.display.notebook import card
-from misscnf.display.style import STYLE
+from misscnf.display.tables import Tabular
 from misscnf.errors import InputError
 from misscnf.graph.template import at_visit
 from misscnf.model import StructuralModel
@@ -51,7 +51,7 @@ Competing = Literal["total", "removed"]
 
 
 @dataclass(frozen=True)
-class Risks:
+class Risks(Tabular):
     """The risk of an event by each visit, in one arm or in two."""
 
     event: str
@@ -146,26 +146,13 @@ class Risks:
         Arguments:
             ax: Axes to draw into; None makes a figure.
         """
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
+        from misscnf import plots
 
-        with mpl.rc_context(STYLE.rc() if ax is None else {}):
-            ax = ax or Figure(figsize=(6.0, 3.6), layout="constrained").subplots()
-            time, names = self.table["time"], ("risk", "versus")
-            colours = (STYLE.blue, STYLE.pale_blue), (STYLE.orange, STYLE.pale_orange)
-            for arm, name, (line, band) in zip(self.arms, names, colours, strict=False):
-                if f"{name}_lower" in self.table:
-                    ends = self.table[f"{name}_lower"], self.table[f"{name}_upper"]
-                    ax.fill_between(time, *ends, color=band, alpha=0.7, linewidth=0)
-                ax.plot(time, self.table[name], "o-", color=line, markersize=3, label=arm)
-            if "observed" in self.table:
-                seen = self.table["observed"]
-                ax.plot(time, seen, "--", color=STYLE.ink, label="observed")
-            ax.set_ylim(bottom=0.0)
-            ax.set_xlabel(self.time)
-            ax.set_ylabel(f"risk of {self.event}")
-            ax.legend(loc="upper left")
-        return ax
+        return plots.risks(self, ax=ax)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Returns a row a visit: what `table` has."""
+        return self.table.copy()
 
     def _repr_html_(self) -> str:
         facts = {"at the end": self.told, "population": self.population, "draws": self.draws}

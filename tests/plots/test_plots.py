@@ -12,6 +12,7 @@ from misscnf.display.tables import to_latex, to_markdown
 from misscnf.queries.by import GroupEffects
 from misscnf.queries.curves import Curve
 from misscnf.queries.effects import Effect
+from misscnf.queries.incidence import Risks
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +51,10 @@ def drawings(report):
     df = pd.DataFrame({"x": [*np.linspace(0, 1, 30), np.nan, np.nan], "k": [0.0, 1.0] * 16})
     imputed = pd.concat({k: df.fillna(k / 2) for k in (0, 1)})
     curve = pd.DataFrame({"dose": [0.0, 1.0], "mean": [2.0, 3.0]})
+    course = pd.DataFrame({"time": [0, 1], "risk": [0.1, 0.2], "versus": [0.2, 0.4]})
+    risks = Risks("death", {"A": 1}, {"A": 0}, course, 1.0)
     return {
+        "risks": lambda **ax: plots.risks(risks, **ax),
         "forest": lambda **ax: plots.forest(FRAME, **ax),
         "curve": lambda **ax: plots.curve(curve, **ax),
         "graph": lambda **ax: plots.graph(report, **ax),
