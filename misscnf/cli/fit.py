@@ -15,14 +15,17 @@ from misscnf.cli.endings import Stopped, in_a_sentence, say
 from misscnf.cli.options import (
     Auxiliary,
     Blocks,
+    Cluster,
     Dates,
     Decimal,
     Graph,
     Id,
+    Jobs,
     Json,
     KindsFile,
     Latents,
     Losses,
+    Memory,
     Na,
     Quiet,
     Seed,
@@ -36,6 +39,7 @@ from misscnf.cli.options import (
 if TYPE_CHECKING:
     import pandas as pd
 
+    from misscnf.data.streams import TableStream
     from misscnf.data.table import IncompleteTable
     from misscnf.estimators.misscnf import MissCNF
 
@@ -69,6 +73,9 @@ def fit(
         bool,
         typer.Option("--replicates", help="Also replicate the fit: intervals are quick then."),
     ] = False,
+    memory: Memory = None,
+    jobs: Jobs = None,
+    cluster: Cluster = None,
     seed: Seed = 0,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Say how long each stage took.")
@@ -93,10 +100,12 @@ def fit(
     if over_time:
         inputs.refuse_over_time(block=block, loss=loss, auxiliary=auxiliary)
     causal_graph = graph if over_time else inputs.read_graph(graph, block, latent)
-    frame = inputs.read_rows(data, inputs.reading(na, sep, decimal, dates))
+    how = inputs.reading(na, sep, decimal, dates)
+    stream = inputs.read_stream(data, memory, how)
+    frame = inputs.read_rows(data, how) if stream is None else stream.head()
     if isinstance(causal_graph, CausalGraph):
         causal_graph = inputs.with_auxiliary(causal_graph, auxiliary, frame)
-        causal_graph = inputs.with_loss(causal_graph, loss, frame)
+        causal_graph = inputs.with_loss(causal_graph, loss, frame if stream is None else stream)
         inputs.check_kinds(kinds, causal_graph, frame)
     from misscnf.estimators.misscnf import MissCNF  # with torch: all options are known to be good
 
@@ -114,12 +123,15 @@ def fit(
         progress=False if quiet else None,
     )
     with inputs.naming(inputs.shown(data)):
-        table: pd.DataFrame | IncompleteTable = frame
-        if isinstance(causal_graph, CausalGraph):
+        table: pd.DataFrame | IncompleteTable | TableStream = frame if stream is None else stream
+        if isinstance(causal_graph, CausalGraph) and stream is None:
             nodes, hidden = causal_graph.nodes, causal_graph.latent
             table = IncompleteTable.read(frame, nodes, kinds=kinds, latent=hidden)
             show_kinds(table.schema.describe())
-        seconds = _fit(model, table, checkpoint)
+        many = {"memory": memory, "n_jobs": jobs, "cluster": cluster}
+        seconds = _fit(model, table, checkpoint=checkpoint, **many)
+    if stream is not None:
+        show_kinds(model.kinds_)
     if model.panel_ is not None:
         show_kinds(model.panel_.described(model.kinds_))
         say(f"over time: {model.panel_.summary}")
@@ -142,11 +154,17 @@ def fit(
         outputs.print_json(_summary(model, len(table), out, seconds))
 
 
-def _fit(model: MissCNF, table: pd.DataFrame | IncompleteTable, checkpoint: str | None) -> float:
+def _fit(
+    model: MissCNF,
+    table: pd.DataFrame | IncompleteTable | TableStream,
+    *,
+    checkpoint: str | None,
+    **many: Any,  # noqa: ANN401 - as `fit` takes them
+) -> float:
     """Fits, and returns the seconds that it took."""
     start = monotonic()
     try:
-        model.fit(table, checkpoint=checkpoint)
+        model.fit(table, checkpoint=checkpoint, **many)
     except KeyboardInterrupt as stop:
         said = f"stopped; the same command goes on from {checkpoint!r}."
         if checkpoint is None:

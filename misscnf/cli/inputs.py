@@ -29,6 +29,7 @@ from misscnf.graph import CausalGraph
 from misscnf.graph.readers import names_a_file
 
 if TYPE_CHECKING:
+    from misscnf.data.streams import TableStream
     from misscnf.estimators.fitted import FittedFlow
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "words",
     "read_latents",
     "read_rows",
+    "read_stream",
     "read_model_rows",
     "read_graph",
     "check_kinds",
@@ -80,6 +82,17 @@ def read_rows(source: str, how: Reading | None = None) -> pd.DataFrame:
     if frame.index.name is not None:  # of a Parquet file
         frame = frame.reset_index()
     return frame
+
+
+def read_stream(source: str, memory: str | None, how: Reading | None = None) -> TableStream | None:
+    """Opens a table that takes more than --memory; None where it is read into memory."""
+    if memory is None:
+        return None
+    from misscnf.data.streams import open_stream  # with torch
+    from misscnf.fitting.settings import Streaming
+
+    with naming("--memory"):
+        return open_stream(source, memory, Streaming().bytes_a_cell, how)
 
 
 def read_model_rows(
@@ -153,14 +166,16 @@ def with_auxiliary(graph: CausalGraph, names: str | None, frame: pd.DataFrame) -
 
 
 def with_loss(
-    graph: CausalGraph, losses: Sequence[str] | None, frame: pd.DataFrame
+    graph: CausalGraph, losses: Sequence[str] | None, frame: pd.DataFrame | TableStream
 ) -> CausalGraph:
     """Returns a graph with losses such as "y: y, dose", or "self" for all columns with holes."""
     if not losses:
         return graph
     with naming("--loss"):
         if list(losses) == ["self"]:
-            return graph.with_loss("self", holed_columns(frame))
+            if isinstance(frame, pd.DataFrame):
+                return graph.with_loss("self", holed_columns(frame))
+            return graph.with_loss("self", frame.holed_columns())
         expected = "a column and what drives its loss, such as y: y, dose, or self"
         return graph.with_loss(_named_lists("--loss", losses, expected))
 

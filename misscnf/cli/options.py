@@ -17,8 +17,11 @@ __all__ = [
     "Id",
     "Json",
     "KindsFile",
+    "Cluster",
+    "Jobs",
     "Latents",
     "Losses",
+    "Memory",
     "Model",
     "Na",
     "Out",
@@ -92,6 +95,18 @@ Separator = Annotated[str | None, option("--sep", "What separates fields, if not
 Decimal = Annotated[str | None, option("--decimal", "The decimal sign, such as ','.", "SIGN")]
 Dates = Annotated[
     str | None, option("--dates", "Columns of dates, read as days since 1970-01-01.", "NAMES")
+]
+Memory = Annotated[
+    str | None,
+    option(
+        "--memory",
+        "What may be taken: larger tables are read from disk (docs/many_rows.md).",
+        "SIZE",
+    ),
+]
+Jobs = Annotated[int | None, option("--jobs", "Processes that share its rows.", "N", hidden=True)]
+Cluster = Annotated[
+    str | None, option("--cluster", "A dask scheduler whose workers do.", "tcp://…", hidden=True)
 ]
 Seed = Annotated[int, option("--seed", "Where randomness starts.", "N", min=0)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]

@@ -132,6 +132,8 @@ def is_text(cells: pd.Series) -> bool:
     if is_any_real_numeric_dtype(cells) or is_bool_dtype(cells):
         return False
     seen = observed_cells(cells)
+    if isinstance(seen.dtype, pd.StringDtype):
+        return len(seen) > 0
     return len(seen) > 0 and all(isinstance(cell, str) for cell in seen)
 
 

@@ -8,7 +8,7 @@ shift it by a column. A header without commas says by itself what separates its 
 says what was found. Stata, SPSS and SAS files bring the labels of their values along.
 """
 
-__all__ = ["Reading", "read_table", "write_atomically", "digest", "jsonable"]
+from __future__ import annotations
 
 import dataclasses
 import gzip
@@ -19,16 +19,21 @@ import os
 import re
 import uuid
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from misscnf.data.parquet import Shards
 from misscnf.errors import InputError
 from misscnf.paths import expanded
+
+__all__ = ["Reading", "read_table", "write_atomically", "digest", "jsonable"]
+__all__ += ["apply_reading", "read_text_in_parts", "text_cells"]
 
 logger = logging.getLogger("misscnf")
 
@@ -45,6 +50,10 @@ class Reading:
     """Before the fraction of a number; None for a point, or what a file with semicolons shows."""
     dates: tuple[str, ...] = ()
     """Columns of dates that become numbers: the days since 1970-01-01."""
+
+    def of(self, columns: Sequence[object]) -> Reading:
+        """Returns how some of the columns are read."""
+        return replace(self, dates=tuple(name for name in self.dates if name in columns))
 
 
 def read_table(
@@ -69,7 +78,7 @@ def read_table(
     elif isinstance(source, str | os.PathLike):
         path = expanded(source)
         name = name or repr(str(path))
-        frame = _dated(_without_codes(_read_file(path, name, reading), reading), reading, name)
+        frame = apply_reading(_read_file(path, name, reading), reading, name)
     else:
         raise InputError(
             f"a table is a pandas DataFrame or the path of a file, not {type(source).__name__}; "
@@ -80,8 +89,15 @@ def read_table(
     return frame
 
 
+def apply_reading(frame: pd.DataFrame, reading: Reading, name: str) -> pd.DataFrame:
+    """Makes holes of the marks for one, and numbers of dates."""
+    return _dated(_without_codes(frame, reading), reading, name)
+
+
 def _read_file(path: Path, name: str, reading: Reading) -> pd.DataFrame:
     _check_file(path, name)
+    if path.is_dir():
+        return Shards.open(path).read().to_pandas()
     plain = path.with_suffix("") if path.suffix.lower() == ".gz" else path
     reader = _READERS.get(plain.suffix.lower())
     if reader is None or (plain is not path and reader not in (_read_csv, _read_tsv)):
@@ -89,8 +105,17 @@ def _read_file(path: Path, name: str, reading: Reading) -> pd.DataFrame:
             f"{name} has the extension {path.suffix!r}, and tables are read from "
             f"{', '.join(_READERS)}; convert it, or read it with pandas and pass the DataFrame."
         )
-    try:
+    with _explaining(path, name):
         return reader(path, reading)
+
+
+@contextmanager
+def _explaining(path: Path, name: str) -> Iterator[None]:
+    """Says in a sentence what readers trip over."""
+    try:
+        yield
+    except InputError:
+        raise
     except ImportError as problem:
         raise InputError(
             f"{name} needs a package that is not installed ({problem.name}); install it with "
@@ -121,21 +146,60 @@ def _check_file(path: Path, name: str) -> None:
     except (OSError, ValueError) as problem:
         raise InputError(f"the path {str(path)[:80]!r} cannot be opened: {problem}") from problem
     if path.is_dir():
-        raise InputError(f"{name} is a directory; give the path of one file.")
+        if not any(path.rglob("*.parquet")):
+            raise InputError(
+                f"{name} is a directory without .parquet files; give the path of one file."
+            )
+        return
     if size == 0:
         raise InputError(f"{name} is empty; a header and rows are expected.")
 
 
 def _read_csv(path: Path, reading: Reading) -> pd.DataFrame:
-    separator, decimal = reading.separator, reading.decimal
-    if separator is None:
-        separator, found = _sniff(path)
-        decimal = decimal or found
-    return _read_text(path, separator, decimal or ".", reading.na)
+    return _read_text(path, *_signs(path, reading), reading.na)
 
 
 def _read_tsv(path: Path, reading: Reading) -> pd.DataFrame:
-    return _read_text(path, reading.separator or "\t", reading.decimal or ".", reading.na)
+    return _read_text(path, *_signs(path, reading), reading.na)
+
+
+def _signs(path: Path, reading: Reading) -> tuple[str, str]:
+    """Returns what separates the fields of a text, and its decimal sign."""
+    separator, decimal = reading.separator, reading.decimal
+    if separator is None and ".tsv" in [end.lower() for end in path.suffixes[-2:]]:
+        separator = "\t"
+    if separator is None:
+        separator, found = _sniff(path)
+        decimal = decimal or found
+    return separator, decimal or "."
+
+
+def read_text_in_parts(
+    path: Path, name: str, reading: Reading, rows: int, types: Mapping[Any, type]
+) -> Iterator[pd.DataFrame]:
+    """Yields the rows of a CSV or TSV, so many at a time; some columns as types that are given."""
+    _check_file(path, name)
+    with _explaining(path, name), warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        separator, decimal = _signs(path, reading)
+        names = _header(path, separator)
+        about = {**_as_text(separator, decimal, reading.na), "chunksize": rows}
+        first = pd.read_csv(path, sep=separator, nrows=0, index_col=False).columns
+        renamed = dict(zip(names, first, strict=True))
+        for part in pd.read_csv(
+            path, dtype={renamed[at]: of for at, of in types.items()}, **about
+        ):
+            yield part.set_axis(names, axis=1)
+
+
+def text_cells(path: Path, reading: Reading) -> int:
+    """Returns how many fields a CSV or TSV has, by its lines."""
+    with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as file:
+        lines = sum(block.count(b"\n") for block in iter(lambda: file.read(2**22), b""))
+    if not lines:
+        return 0
+    with _explaining(path, repr(str(path))):
+        return lines * len(_header(path, _signs(path, reading)[0]))
 
 
 def _sniff(path: Path) -> tuple[str, str]:
@@ -153,23 +217,30 @@ def _sniff(path: Path) -> tuple[str, str]:
 
 
 def _read_text(path: Path, separator: str, decimal: str, na: Sequence[str]) -> pd.DataFrame:
-    header = pd.read_csv(
-        path, sep=separator, header=None, nrows=1, dtype=str, keep_default_na=False
-    )
+    names = _header(path, separator)
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
         # Left to itself, pandas takes the first field of rows longer than the header for an
         # index. Here an empty last field is dropped, and a filled one raises the warning.
-        frame = pd.read_csv(
-            path,
-            sep=separator,
-            decimal=decimal,
-            na_values=list(na) or None,
-            index_col=False,
-            low_memory=False,
-        )
-    pairs = zip(header.iloc[0], frame.columns, strict=True)
-    return frame.set_axis([name or renamed for name, renamed in pairs], axis=1)
+        frame = pd.read_csv(path, **_as_text(separator, decimal, na))
+    return frame.set_axis([name or of for name, of in zip(names, frame, strict=True)], axis=1)
+
+
+def _as_text(separator: str, decimal: str, na: Sequence[str]) -> dict[str, Any]:
+    """Returns how pandas is to read a text."""
+    return {
+        "sep": separator,
+        "decimal": decimal,
+        "na_values": list(na) or None,
+        "index_col": False,
+        "low_memory": False,
+    }
+
+
+def _header(path: Path, separator: str) -> list[str]:
+    """Returns the names of columns as written, where pandas would rename a repeated one."""
+    about: dict[str, Any] = {"sep": separator, "header": None, "nrows": 1, "dtype": str}
+    return list(pd.read_csv(path, keep_default_na=False, **about).iloc[0])
 
 
 def _without_codes(frame: pd.DataFrame, reading: Reading) -> pd.DataFrame:

@@ -310,7 +310,7 @@ Choice = tuple[Column, Note]
 
 
 def choose_columns(
-    cells: Sequence[pd.Series],
+    cells: Iterable[pd.Series],
     nodes: Sequence[str],
     kinds: Kinds,
     columns: Sequence[object] = (),

@@ -18,7 +18,7 @@ import logging
 import math
 import os
 import reprlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import repeat
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = ["IncompleteTable", "Schema", "Table", "read_table", "describe", "holed_columns"]
+__all__ += ["learn_schema", "measured_nodes"]
 
 logger = logging.getLogger("misscnf")
 
@@ -254,7 +255,7 @@ class IncompleteTable:
             hidden = latent or {}
             if schema is not None:
                 hidden = dict.fromkeys(schema.nodes[j] for j in schema.latent)
-            named = _with_columns(nodes, frame, hidden)
+            named = measured_nodes(nodes, frame, hidden)
             positions = locate_columns(frame, named, require_all=require_all)
             cells = tuple(_cells(frame, positions.get(node)) for node in nodes)
             cells = _with_lost(cells, nodes, positions)
@@ -262,10 +263,8 @@ class IncompleteTable:
                 pairs = zip(schema.columns, cells, strict=True)
                 cells = tuple(column.as_written(part) for column, part in pairs)
             else:
-                _refuse_kept(cells, nodes)
-                refuse_events(kinds, nodes, list(frame.columns))
                 about = (kinds, list(frame.columns), rules, hidden)
-                schema = Schema(*choose_columns(cells, nodes, *about))
+                schema = learn_schema(cells, nodes, *about)
             table = cls._encoded(frame, positions, cells, schema, unseen)
         if not keep_impossible and table.impossible.any():
             j, row = _first(table.impossible.numpy())
@@ -447,6 +446,29 @@ class IncompleteTable:
         return ""
 
 
+def learn_schema(
+    cells: Iterable[pd.Series],
+    nodes: Sequence[str],
+    kinds: Kinds,
+    columns: Sequence[object],
+    rules: KindRules | None,
+    latent: Mapping[str, int | None],
+) -> Schema:
+    """Learns the codecs of all columns from their cells, one after the other.
+
+    Arguments:
+        cells: Of each node; those of an indicator say what is lost.
+        nodes: The nodes.
+        kinds: Kinds that are asked for.
+        columns: The names of all columns of the table.
+        rules: How kinds are inferred.
+        latent: Nodes that nobody measures, with their numbers of classes.
+    """
+    refuse_events(kinds, nodes, columns)
+    some = _refusing_kept(cells, nodes)
+    return Schema(*choose_columns(some, nodes, kinds, columns, rules, latent))
+
+
 Table = pd.DataFrame | str | os.PathLike[str] | IncompleteTable
 """A DataFrame, the path of a CSV or Parquet file, or a table that was read before."""
 
@@ -526,7 +548,9 @@ def _indicators(nodes: Sequence[str]) -> dict[int, int]:
     return {i: list(nodes).index(column) for i, column in columns.items() if column is not None}
 
 
-def _with_columns(nodes: Sequence[str], frame: pd.DataFrame, latent: Collection[str]) -> list[str]:
+def measured_nodes(
+    nodes: Sequence[str], frame: pd.DataFrame, latent: Collection[str]
+) -> list[str]:
     """The nodes that have a column; indicators and hidden causes have none."""
     there = {name for name in frame.columns if isinstance(name, str)}
     measured = [node for node in nodes if node in latent and node in there]
@@ -555,14 +579,16 @@ def _with_lost(
     return tuple(found)
 
 
-def _refuse_kept(cells: Sequence[pd.Series], nodes: Sequence[str]) -> None:
-    """Refuses the loss of a column that has no holes."""
-    for i, j in _indicators(nodes).items():
-        if not cells[i].any():
+def _refusing_kept(cells: Iterable[pd.Series], nodes: Sequence[str]) -> Iterator[pd.Series]:
+    """Yields cells of nodes; refuses the loss of a column that has no holes."""
+    indicators = _indicators(nodes)
+    for i, part in enumerate(cells):
+        if i in indicators and not part.any():
             raise InputError(
-                f"the graph has the loss of {nodes[j]!r}, and no cell of that column is lost; "
-                f"leave {nodes[i]!r} out."
+                f"the graph has the loss of {nodes[indicators[i]]!r}, and no cell of that column "
+                f"is lost; leave {nodes[i]!r} out."
             )
+        yield part
 
 
 def _cells(frame: pd.DataFrame, position: int | None) -> pd.Series:

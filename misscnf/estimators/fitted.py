@@ -164,6 +164,7 @@ class FittedFlow(QueryMixin):
             "seed": self.seed,
             "unseen": self.unseen,
             "table": self._digest,
+            "stands for": self._stands_for,
             "panel": None if self.panel_ is None else self.panel_.to_dict(),
             "comparison": self.comparison_,
             "rough": self.rough_,
@@ -258,7 +259,7 @@ class FittedFlow(QueryMixin):
         self.schema_, self.kinds_ = schema, schema.describe()
         self.model_ = model.eval().requires_grad_(requires_grad=False)
         self._table, self._cache = None, Cache(Asked(self.model_))
-        self._digest = about.get("table")
+        self._digest, self._stands_for = about.get("table"), about.get("stands for")
         self.forms_ = {name: Form.from_dict(entry) for name, entry in about["forms"].items()}
         self.comparison_, self.timings_ = about["comparison"], about.get("timings", {})
         self.denied_ = tuple(from_dict(Contradiction, line) for line in about.get("denied", ()))
@@ -297,7 +298,8 @@ def facts(model: FittedFlow) -> dict[str, object]:
     if model._table is not None:
         columns = [j for j in range(len(model.graph_)) if j not in model.graph_.latent_nodes]
         shown = float(model._table.observed[:, columns].double().mean())
-        found["rows"] = f"{len(model._table)}, {100 * (1 - shown):.1f} % of their cells missing"
+        rows = model._stands_for or len(model._table)
+        found["rows"] = f"{rows}, {100 * (1 - shown):.1f} % of their cells missing"
     found["mechanisms"] = f"{model.chosen_} (preset {model.settings_.preset!r})"
     if model.comparison_ is not None:
         more, error = model.comparison_["elpd_difference"], model.comparison_["standard_error"]

@@ -35,8 +35,10 @@ from torch import Tensor
 
 from misscnf.data.column_names import ArrayLike, name_columns
 from misscnf.data.kinds import Kinds
+from misscnf.data.large_table import LargeTable
 from misscnf.data.panel import Panel, read_template
 from misscnf.data.rows import MemoryRows, RowSource, SelectedRows
+from misscnf.data.streams import TableStream, open_stream
 from misscnf.data.table import IncompleteTable, Schema, Table, holed_columns, read_table
 from misscnf.data.ties import Ties, read_ties, tied_keys, tied_schema
 from misscnf.display.notebook import card
@@ -45,6 +47,7 @@ from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.estimators.fitted import FittedFlow, facts
 from misscnf.fitting.fit import Fitted, fit_model
+from misscnf.fitting.many_rows import fit_many
 from misscnf.fitting.select.parents import arrange_blocks, whole_members
 from misscnf.fitting.select.roughness import Rough
 from misscnf.fitting.settings import Settings, preset_settings
@@ -63,6 +66,7 @@ from misscnf.identification.settings import CheckSettings
 from misscnf.model import Structure
 from misscnf.queries.asking import Asked, Cache
 from misscnf.queries.support import rough_sentence
+from misscnf.workers import workers
 
 __all__ = ["MissCNF", "ORDERED", "ordered_graph"]
 
@@ -218,19 +222,31 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         *,
         validation: float | Table | ArrayLike = 0.1,
         checkpoint: str | os.PathLike[str] | None = None,
+        memory: str | float | None = None,
+        n_jobs: int | None = None,
+        cluster: str | None = None,
     ) -> MissCNF:
         """Fits the flow to a table, NaN where a value is unknown.
 
         Arguments:
-            df: A DataFrame, the path of a CSV or Parquet file, an array, whose columns are called
-                x0, x1, …, or an `IncompleteTable`, which keeps the kinds that it was read with.
+            df: A DataFrame, the path of a CSV or Parquet file or of a folder of Parquet files, an
+                array, whose columns are called x0, x1, …, or an `IncompleteTable`, which keeps the
+                kinds that it was read with.
             y: Ignored; for scikit-learn's sake.
             validation: The share of rows to hold out, or another table of held-out rows. With
                 fewer than 20 held-out rows, the preset `auto` stays with lines and curves.
             checkpoint: A directory that lets an interrupted fit go on to the same bits.
+            memory: What a fit may take, such as "4GB": a file that would take more is read from
+                disk, a batch at a time (docs/many_rows.md). None reads every table into memory.
+            n_jobs: Processes that share the passes over such a table; −1 for one a core.
+            cluster: The address of a dask scheduler whose workers share them instead.
         """
-        source = df if isinstance(df, IncompleteTable) else read_table(name_columns(df))
         settings = preset_settings(self.preset, self.settings)
+        stream = self._stream(df, validation, memory, settings)
+        if stream is not None:
+            source: pd.DataFrame | IncompleteTable = stream.head()
+        else:
+            source = df if isinstance(df, IncompleteTable) else read_table(name_columns(df))
         given, panel, schema, keys = source, None, None, None
         if self.id is not None or self.time is not None:
             panel, schema, source = self._read_panel(source, settings)
@@ -243,20 +259,29 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
                 if getattr(self, name) is not None:
                     raise InputError(f"{name}= is for a table over time; give id= and time= too.")
             graph = self._read_graph(source.columns).with_auxiliary(self.auxiliary, source.columns)
-            graph = graph.with_loss(self.loss, holed_columns(source))
+            holed = partial(holed_columns, source) if stream is None else stream.holed_columns
+            graph = graph.with_loss(self.loss, holed() if self.loss is not None else ())
         _check_hidden(graph, settings)
         device = _device(self.device)
         if self.unseen not in ("error", "missing"):
             raise InputError(f"unseen is 'error' or 'missing'; got {self.unseen!r}.")
-        if len(source) < 2:
+        if stream is None and len(source) < 2:
             raise InputError(
                 "the table has one row (n_samples=1), where nothing varies; give at least two."
             )
         rules, latent = settings.kinds, graph.latent
         kinds = None if panel is not None else self.kinds
-        table = IncompleteTable.read(
-            source, graph.nodes, schema, kinds=kinds, rules=rules, latent=latent
-        )
+        about: dict[str, Any] = {"kinds": kinds, "rules": rules, "latent": latent}
+        large = None
+        if stream is None:
+            table = IncompleteTable.read(source, graph.nodes, schema, **about)
+        else:
+            chosen: dict[str, Any] = {
+                "sample_rows": settings.streaming.sample_rows,
+                "seed": self.seed,
+            }
+            large = LargeTable.read(stream, graph.nodes, **about, **chosen)
+            table = large.sample
         ties = None if self.ties is None else read_ties(self.ties, graph)
         if ties is not None:
             if isinstance(source, IncompleteTable):
@@ -267,29 +292,33 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
             logger.info("The kinds of the columns:\n%s", _kinds(table.schema, panel))
         graph = _arranged(graph, table, settings)
         table = table.in_order(graph.nodes)
+        if large is not None:
+            large = large.in_order(graph.nodes)
+        shown = table.observed if large is None else large.patterns
         richer = settings.selection.whole_members
-        lines = [] if richer else whole_members(graph, table.observed)
-        lines += _lines_of_loss(graph, table.observed)
+        lines = [] if richer else whole_members(graph, shown)
+        lines += _lines_of_loss(graph, shown)
         lines += map(graph.index, graph.auxiliary)
         keys = keys if ties is None else tied_keys(graph, ties)
         structure = Structure.of(graph, table.schema.domains, keys, lines)
-        self._check_families(structure, table, settings)
+        self._check_families(structure, shown, settings)
         unlikely = unlikely_values(table, CheckSettings().unlikely)
         for one in unlikely:
             logger.warning("Unlikely value: %s.", one.sentence)
         self.panel_ = panel
         train, held_out, shift = self._split(table, validation)
-        with ProgressBar("fitting", show=self.progress) as bar:
-            fitted = fit_model(
-                structure,
-                train,
-                held_out,
-                settings,
-                seed=self.seed,
-                device=device,
-                checkpoint=checkpoint,
-                watch=partial(_show_epoch, bar, shift),
-            )
+        of_all = large is None
+        with ProgressBar("fitting", show=self.progress) as bar, workers(n_jobs, cluster):
+            how: dict[str, Any] = {"seed": self.seed, "device": device}
+            how["checkpoint"] = checkpoint
+            how["watch"] = partial(_show_epoch, bar, shift)
+            if large is None:
+                fitted = fit_model(structure, train, held_out, settings, **how)
+            else:
+                sample = train, held_out
+                fitted, of_all = fit_many(structure, large.rows, sample, settings, **how)
+        if large is not None and of_all:
+            shift = large.log_slope, math.nan
         graph = fitted.structure.graph  # rows may have named further drivers of a loss
         self.graph_, self.schema_, self.settings_ = graph, table.schema, settings
         self.kinds_, self.unlikely_ = table.schema.describe(), unlikely
@@ -309,10 +338,36 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         self.denied_ = denied_by_rows(*_measured(graph, table))
         self._table, self._cache = replace(table, outside=()), Cache(Asked(self.model_))
         self._digest = table.digest
+        self._stands_for = None if large is None or not of_all else len(large)
         self.history_ = _history(fitted.history, shift)
-        named = isinstance(df, pd.DataFrame | str | os.PathLike | IncompleteTable)
+        kept = pd.DataFrame | str | os.PathLike | IncompleteTable | TableStream
+        named = isinstance(df, kept)
         self._note_columns(given.columns if named else given.shape[1])
         return self
+
+    def _stream(
+        self,
+        df: Table | ArrayLike,
+        validation: float | Table | ArrayLike,
+        memory: str | float | None,
+        settings: Settings,
+    ) -> TableStream | None:
+        """Opens a table that takes more memory than it may; None where it is read as it is."""
+        if memory is None:
+            return None
+        stream = open_stream(df, memory, settings.streaming.bytes_a_cell)
+        if stream is None:
+            return None
+        if self.id is not None or self.time is not None or self.ties is not None:
+            raise InputError(
+                f"{stream.name} takes more than memory={memory!r}, and tables over time or with "
+                f"ties are read into memory; give more memory, or some of the people."
+            )
+        if not isinstance(validation, int | float):
+            raise InputError(
+                f"{stream.name} takes more than memory={memory!r}; validation is a share then."
+            )
+        return stream
 
     def _read_graph(self, names: Sequence[Any] | pd.Index) -> CausalGraph:
         if self.graph is None:
@@ -342,12 +397,10 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         about = (template, self.id, self.time, self.kinds, settings.kinds, self.varying or ())
         return Panel.learn(source, *about)
 
-    def _check_families(
-        self, structure: Structure, table: IncompleteTable, settings: Settings
-    ) -> None:
+    def _check_families(self, structure: Structure, observed: Tensor, settings: Settings) -> None:
         """Warns of families that no row shows whole; refuses to train networks on them."""
         graph = structure.graph
-        bare = set(map(graph.index, uncovered_families(graph, table.observed)))
+        bare = set(map(graph.index, uncovered_families(graph, observed)))
         uncovered = [
             graph.nodes[nodes[0]]
             for nodes in structure.blocks

@@ -138,6 +138,7 @@ def replicate_fit(
     count: int | None = None,
     watch: EpochWatcher | None = None,
     rivals: Mapping[int, Rival] | None = None,
+    stands_for: int | None = None,
 ) -> Replicates:
     """Returns models that differ from a fit by its sampling error.
 
@@ -150,11 +151,12 @@ def replicate_fit(
         count: How many; None for as many as the settings say.
         watch: Called after each epoch, where networks are trained.
         rivals: Forms that blocks might have had, by block.
+        stands_for: How many rows the fit is of, where `rows` are some of them by chance.
     """
     timings = Timings()
     with timings.stage("other forms"):
         solved = solve_rivals(model, structure, rows, settings, seed, rivals or {})
-    about = (structure, rows, settings, seed, count, watch, timings)
+    about = (structure, rows, settings, seed, count, watch, timings, stands_for)
     found = replace(_replicate(model, *about), rivals=solved)
     stages = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in timings.items())
     logger.info("replicates of the fit: %s.", stages)
@@ -170,6 +172,7 @@ def _replicate(
     count: int | None,
     watch: EpochWatcher | None,
     timings: Timings,
+    stands_for: int | None,
 ) -> Replicates:
     replication = settings.replicates
     solved = _is_solved(model)
@@ -177,7 +180,7 @@ def _replicate(
     lines = settings.linear_start and not solved
     weights = bootstrap_weights(max(count, lines * replication.solved), len(rows), seed)
     if solved:
-        return _one_step(model, rows, weights, settings, seed, timings)
+        return _one_step(model, rows, weights, settings, seed, timings, stands_for)
     starts, line = list[StructuralModel | None]([None] * count), None
     if lines:
         with timings.stage("linear model"):
@@ -233,6 +236,7 @@ def _one_step(
     settings: Settings,
     seed: int,
     timings: Timings,
+    stands_for: int | None = None,
 ) -> Replicates:
     """Returns the lines and curves of each set of weights, (B, N)."""
     generator, effort = derive_generator(seed, "particles of the line"), settings.integration
@@ -248,6 +252,8 @@ def _one_step(
             found = measure_weak_directions(found, model, rows, effort.linear)
         if model.graph.latent:
             found = without_open_directions(found)
+    if stands_for is not None:
+        found = found.standing_for(stands_for)
     moves = found.replicate_moves(weights, seed)
     models = [moved(model, move) for move in moves]
     return Replicates(models, replication, moves, found, _doubt(model, rows, found))

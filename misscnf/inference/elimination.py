@@ -224,14 +224,26 @@ class Components:
 
 def _distinct_rows(observed: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
     """Returns the distinct rows of boolean matrices and where each row is among them."""
-    packed, like = [], torch.zeros(0)
-    for like in observed:
-        packed.append(np.packbits(like.cpu().numpy(), axis=1))
-    whole = np.ascontiguousarray(np.concatenate(packed))
-    keys = whole.view(np.dtype((np.void, whole.shape[1]))).ravel()
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    patterns = np.unpackbits(whole[first], axis=1, count=like.shape[1]).astype(bool)
-    return torch.from_numpy(patterns).to(like.device), torch.from_numpy(inverse).to(like.device)
+    found, inverse, like = [], [], torch.zeros(0)
+    for like in observed:  # those of a batch first: they are few, and soon sorted
+        keys = _keys(np.packbits(like.cpu().numpy(), axis=1))
+        distinct, of = np.unique(keys, return_inverse=True)
+        found.append(distinct)
+        inverse.append(of.ravel())
+    distinct, pattern = found[0], inverse[0]
+    if len(found) > 1:
+        distinct, place = np.unique(np.concatenate(found), return_inverse=True)
+        places = np.split(place.ravel(), np.cumsum([len(some) for some in found])[:-1])
+        pattern = np.concatenate([at[of] for at, of in zip(places, inverse, strict=True)])
+    packed = distinct.view(np.uint8).reshape(len(distinct), distinct.dtype.itemsize)
+    patterns = np.unpackbits(packed, axis=1, count=like.shape[1]).astype(bool)
+    return torch.from_numpy(patterns).to(like.device), torch.from_numpy(pattern).to(like.device)
+
+
+def _keys(packed: np.ndarray) -> np.ndarray:
+    """Returns rows of bytes as single items, which sort as the bytes do."""
+    whole = np.ascontiguousarray(packed)
+    return whole.view(np.dtype((np.void, whole.shape[1]))).ravel()
 
 
 def _closure(graph: CausalGraph, observed: Tensor, held: frozenset[int]) -> Tensor:

@@ -152,6 +152,8 @@ class EffectMixin:
     """What the fit does not follow, by node."""
     _digest: str | None
     """By which it is recognised; None in models that did not note it."""
+    _stands_for: int | None = None
+    """Rows of the fit, where its table is a sample of them; None where it has them all."""
     _cache: Cache
 
     def effect(
@@ -489,6 +491,7 @@ class EffectMixin:
                     count=count,
                     watch=watch,
                     rivals=self._rivals(),
+                    stands_for=self._stands_for,
                 )
                 found = replace(found, without=self._without(table))
             self._keep(key, found)
@@ -518,6 +521,8 @@ class EffectMixin:
         """Returns the fit without each value that no law makes likely, where it can be solved."""
         model = self.model_
         if not all(model.block(b).solvable for b in range(len(model.blocks))):
+            return ()
+        if self._stands_for is not None:  # without a value of the sample, it is in all rows still
             return ()
         found = []
         for one in self.unlikely_:

@@ -158,6 +158,7 @@ def _other(
     found = copy.copy(fitted)
     found.graph_, found.model_, found.schema_ = graph, model, table.schema
     found._table, found._digest = table, table.digest
+    found._stands_for = None  # it is refitted to this table
     found._cache = cache or Cache(Asked(model))
     found.progress = False
     return found

@@ -22,8 +22,9 @@ say little of spreads as the prior leaves it:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -71,6 +72,19 @@ class Information:
         """Returns what `tensors` wrote."""
         names = "scores", "matrix", "complete", "prior_precision", "at_end"
         return Information(**{name: tensors[name].clone() for name in names}, settings=settings)
+
+    def standing_for(self, rows: int) -> Information:
+        """Returns the information of so many rows, of which these are some by chance.
+
+        At the maximum for all rows, the scores of all sum to what the prior pulls by.
+        """
+        times = rows / len(self.scores)
+        return replace(
+            self,
+            scores=math.sqrt(times) * (self.scores - self.scores.mean(0)),
+            matrix=times * self.matrix,
+            complete=times * self.complete,
+        )
 
     @property
     def prior(self) -> Tensor:

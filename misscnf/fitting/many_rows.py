@@ -1,0 +1,240 @@
+r"""A fit to more rows than memory holds.
+
+Lines with normal noise have sufficient statistics, which are summed in one pass (`solve.linear`):
+their fit is the same wherever the rows lie. Any other form is chosen and fitted on a sample, in
+which every row is with the same chance. Lines and curves then move on to the maximum for all N
+rows by Newton steps,
+
+    θ ← θ + (N/n A + T)⁻¹ [ Σ_rows E[∇ log p(x) | x_O] + ∇ log prior(θ) ],
+
+whose gradient is summed over all rows in a pass (Fisher's identity, `solve.fisher`) and whose
+information A is that of n rows of the sample: another A takes another way to the same maximum. The
+rows are parted by their number alone, and the sum is taken in their order, so that one worker and
+many find the same bits (`misscnf.workers`).
+
+Networks and richer noise stay as the sample has them: so many passes by small steps over so many
+rows would take days, and the error that the sample leaves is small.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from misscnf.data.rows import ROWS_AT_ONCE, MemoryRows, RowSource
+from misscnf.draws import derive_generator
+from misscnf.fitting.completions import Completions
+from misscnf.fitting.fit import Fitted, fit_model
+from misscnf.fitting.settings import Settings
+from misscnf.fitting.solve.fisher import row_log_likelihood, rows_by_chance
+from misscnf.fitting.solve.linear import fit_linear_gaussian
+from misscnf.fitting.solve.sandwich import Information, measure_information, moved
+from misscnf.fitting.train.checkpoint import Checkpoint, fingerprint
+from misscnf.fitting.train.loop import EpochRecord, Watcher
+from misscnf.inference.elimination import Plan
+from misscnf.inference.integrals import Effort
+from misscnf.mechanisms import Shape
+from misscnf.model import StructuralModel, Structure
+from misscnf.threads import one_thread
+from misscnf.workers import each
+
+__all__ = ["fit_many", "move_to_all"]
+
+logger = logging.getLogger("misscnf")
+
+
+def fit_many(
+    structure: Structure,
+    rows: RowSource,
+    sample: tuple[RowSource, RowSource | None],
+    settings: Settings,
+    *,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+    checkpoint: str | os.PathLike[str] | None = None,
+    watch: Watcher | None = None,
+) -> tuple[Fitted, bool]:
+    """Fits a causal flow to rows that memory does not hold.
+
+    Arguments:
+        structure: The graph, its domains and ties.
+        rows: All rows.
+        sample: Rows of them by chance, to learn from and held out.
+        settings: How the model is shaped, chosen and trained.
+        seed: Where randomness starts.
+        device: Where networks are trained.
+        checkpoint: A directory that lets an interrupted fit go on.
+        watch: Called after each epoch, and after each pass.
+
+    Returns:
+        The fit, and whether it is that of all rows; otherwise it is that of the sample.
+    """
+    about: dict[str, Any] = {
+        "seed": seed,
+        "device": device,
+        "checkpoint": checkpoint,
+        "watch": watch,
+    }
+    line = structure.build(Shape(hidden=())).linear_forms()
+    if not settings.train and all(form is not None for form in line):
+        return fit_model(structure, rows, None, settings, **about), True
+    train, held_out = sample
+    few = len(train) + (0 if held_out is None else len(held_out))
+    fitted = fit_model(structure, train, held_out, settings, **about)
+    if not all(fitted.model.block(b).solvable for b in range(len(fitted.model.blocks))):
+        logger.warning(
+            "The fit is that of %d rows by chance: it has networks or richer noise, which are not "
+            "moved on to all %d rows.",
+            few,
+            len(rows),
+        )
+        note = EpochRecord(epoch=len(fitted.history) + 1, stage=f"of {few} rows by chance")
+        return replace(fitted, history=[*fitted.history, note]), False
+    logger.info(
+        "The forms are those of %d rows by chance; now all %d rows move them.", few, len(rows)
+    )
+    if structure.graph.latent:
+        logger.warning("Beside hidden causes the fit stays that of %d rows by chance.", few)
+        return fitted, False
+    if all(form is not None for form in fitted.model.linear_forms()):
+        found = fit_linear_gaussian(fitted.structure, rows, settings.solving)
+        model, passes = found.model, [found.log_prob]
+    else:
+        place = _checkpoint(checkpoint, fitted, rows, settings, seed)
+        model, passes = move_to_all(fitted.model, rows, train, settings, seed, watch, place)
+    history = [
+        EpochRecord(epoch=number + 1, train=mean, stage=f"all {len(rows)} rows")
+        for number, mean in enumerate(passes)
+    ]
+    return replace(fitted, model=model, history=history, rivals={}), True
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where the passes have come to."""
+
+    model: StructuralModel
+    value: float = -math.inf
+    """the log-likelihood of all rows, and of the prior"""
+    gradient: Tensor = field(default_factory=lambda: torch.zeros(0))
+    """(p,) of it"""
+    move: Tensor = field(default_factory=lambda: torch.zeros(0))
+    """(p,) the Newton step from here"""
+
+
+@one_thread()
+def move_to_all(
+    model: StructuralModel,
+    rows: RowSource,
+    sample: RowSource,
+    settings: Settings,
+    seed: int = 0,
+    watch: Watcher | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> tuple[StructuralModel, list[float]]:
+    """Returns lines and curves at the maximum for all rows, and the log-density of each pass.
+
+    Arguments:
+        model: Their maximum for a sample.
+        rows: All rows.
+        sample: The sample.
+        settings: Numbers of the passes.
+        seed: Where the randomness of the information starts.
+        watch: Called after each pass.
+        checkpoint: Where each pass is kept.
+    """
+    rules, found = settings.streaming, list[float]()
+    information = _information(model, rows, sample, settings, seed)
+    kept = None if checkpoint is None else checkpoint.read()
+    if kept is not None:
+        model, found = model.with_state(kept[0]), list(kept[1]["passes"])
+    best, share = _Place(model), 1.0
+    for number in range(len(found), rules.passes):
+        value, gradient = _pass_over(model, rows, settings.integration.linear)
+        if value < best.value:
+            share *= 0.25
+        else:
+            best = _Place(model, value, gradient, information.newton_moves(gradient[None])[0])
+        gain = 0.5 * share * float(best.gradient @ best.move)
+        model = moved(best.model, share * best.move)
+        found.append(best.value / len(rows))
+        if checkpoint is not None:
+            checkpoint.write(model.state_dict(), {"passes": found})
+        if watch is not None:
+            watch(EpochRecord(epoch=number + 1, stage="all rows"), rules.passes)
+        if gain < rules.tolerance:
+            break
+    else:
+        logger.warning("All rows had not come to rest after %d passes.", rules.passes)
+    return model, found
+
+
+def _information(
+    model: StructuralModel, rows: RowSource, sample: RowSource, settings: Settings, seed: int
+) -> Information:
+    """Returns what all rows say of the parameters, by some of them."""
+    some = rows_by_chance(sample, settings.streaming.information_rows)
+    count, effort = settings.solving.whitening_completions, settings.integration.completions
+    drawn = Completions.draw(model, some, count, derive_generator(seed, "information"), effort)
+    found = measure_information(model, drawn, settings.replicates)
+    times = len(rows) / len(some)
+    return replace(found, matrix=times * found.matrix, complete=times * found.complete)
+
+
+def _pass_over(model: StructuralModel, rows: RowSource, effort: Effort) -> tuple[float, Tensor]:
+    """Returns the log-likelihood of all rows and of the prior, and its gradient (p,)."""
+    parts = [
+        (model, rows, start, min(start + ROWS_AT_ONCE, len(rows)), effort)
+        for start in range(0, len(rows), ROWS_AT_ONCE)
+    ]
+    values, gradients = zip(*each(_part, parts), strict=True)
+    value, gradient = sum(values), torch.stack(gradients).sum(0)
+    laws = [model.block(block) for block in range(len(model.blocks))]
+    priors = [prior for prior in (law.log_prior() for law in laws) if prior is not None]
+    if priors:
+        prior = torch.stack(priors).sum()
+        by = torch.autograd.grad(prior, list(model.parameters()), allow_unused=True)
+        parts_of = zip(by, model.parameters(), strict=True)
+        pull = [torch.zeros_like(at) if of is None else of for of, at in parts_of]
+        value, gradient = value + float(prior), gradient + _vector(pull)
+    return value, gradient
+
+
+def _part(
+    model: StructuralModel, rows: RowSource, start: int, stop: int, effort: Effort
+) -> tuple[float, Tensor]:
+    """Returns the log-likelihood of some rows and its gradient (p,)."""
+    with one_thread():
+        batch = rows.take(torch.arange(start, stop))
+        plan = Plan.make(model.graph, batch.observed)
+        model.zero_grad()
+        value = row_log_likelihood(model, MemoryRows(*batch), plan, effort).sum()
+        gradient = [
+            torch.zeros_like(part) if part.grad is None else part.grad
+            for part in model.parameters()
+        ]
+        return float(value), _vector(gradient) * (stop - start)
+
+
+def _vector(parts: list[Tensor]) -> Tensor:
+    return torch.cat([part.detach().flatten() for part in parts])
+
+
+def _checkpoint(
+    folder: str | os.PathLike[str] | None,
+    fitted: Fitted,
+    rows: RowSource,
+    settings: Settings,
+    seed: int,
+) -> Checkpoint | None:
+    if folder is None:
+        return None
+    start = [float(part.double().sum()) for part in fitted.model.parameters()]
+    about = {"settings": settings.to_dict(), "seed": seed, "start": start}
+    return Checkpoint(folder, "all rows", fingerprint(about, rows))

@@ -1,0 +1,118 @@
+r"""Work that is done by several processes, on one machine or on a cluster, by joblib.
+
+    with workers(jobs=4):                      four processes of this machine (loky)
+    with workers(cluster="tcp://head:8786"):   whoever works for this dask scheduler
+        found = each(call, arguments)
+
+Results come back in the order of the arguments, and what is asked for does not depend on who does
+it: one worker and many give the same bits. A worker that dies takes the work that it had in hand
+with it; this is handed out again, and done here if workers keep dying.
+
+One engine is enough. A pass over rows is a sum of parts that know nothing of each other, and
+replicates, strengths and trials are independent: joblib deals out both, on one machine or, through
+dask, on several. `torchrun` would have to start the whole program once per worker, and start all
+of them again when one dies.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import joblib
+from joblib.parallel import get_active_backend
+
+from misscnf.errors import InputError
+
+__all__ = ["each", "workers"]
+
+logger = logging.getLogger("misscnf")
+
+Found = TypeVar("Found")
+
+
+@contextmanager
+def workers(jobs: int | None = None, cluster: str | None = None) -> Iterator[None]:
+    """Lets `each` use several processes inside the block.
+
+    Arguments:
+        jobs: Processes of this machine, −1 for one a core; None for this one alone, or for what
+            `joblib.parallel_config` says.
+        cluster: The address of a dask scheduler, instead.
+    """
+    if cluster is not None:
+        with _client(cluster), joblib.parallel_config("dask", n_jobs=-1):
+            yield
+    elif jobs is not None:
+        if not isinstance(jobs, int) or jobs == 0 or jobs < -1:
+            raise InputError(
+                f"n_jobs is a number of processes, or -1 for all cores; got {jobs!r}."
+            )
+        with joblib.parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
+            yield
+    else:
+        yield
+
+
+def each(
+    call: Callable[..., Found], arguments: Sequence[tuple[Any, ...]], rounds: int = 3
+) -> list[Found]:
+    """Returns what a function finds for each tuple of arguments, in their order.
+
+    Arguments:
+        call: The function; importable, so that other processes find it.
+        arguments: What it is called with.
+        rounds: How often lost work is handed out, before it is done here.
+    """
+    found: dict[int, Found] = {}
+    for _ in range(rounds):
+        left = [number for number in range(len(arguments)) if number not in found]
+        if len(left) < 2 or get_active_backend()[1] in (None, 1):
+            break
+        try:
+            parallel = joblib.Parallel(batch_size=1, return_as="generator_unordered")
+            for number, its in parallel(
+                joblib.delayed(_numbered)(number, call, arguments[number]) for number in left
+            ):
+                found[number] = its
+        except _lost() as error:
+            lost = len(arguments) - len(found)
+            logger.warning("A worker died (%s); %d parts start again.", type(error).__name__, lost)
+    for number in range(len(arguments)):
+        if number not in found:
+            found[number] = call(*arguments[number])
+    return [found[number] for number in range(len(arguments))]
+
+
+def _numbered(
+    number: int, call: Callable[..., Found], arguments: tuple[Any, ...]
+) -> tuple[int, Found]:
+    return number, call(*arguments)
+
+
+def _lost() -> tuple[type[Exception], ...]:
+    """Returns the errors by which a backend says that a worker died."""
+    distributed = sys.modules.get("distributed")
+    return (BrokenProcessPool, *([] if distributed is None else [distributed.KilledWorker]))
+
+
+@contextmanager
+def _client(cluster: str) -> Iterator[None]:
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise InputError(
+            "a cluster needs the package distributed; install it with pip install distributed."
+        ) from error
+    try:
+        client = Client(cluster, timeout="10s")
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(
+            f"no dask scheduler answers at {cluster!r}; check its address."
+        ) from error
+    with client:
+        yield

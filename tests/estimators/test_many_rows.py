@@ -1,0 +1,114 @@
+"""A fit that reads its rows from disk is the fit in memory."""
+
+import logging
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from misscnf import InputError, MissCNF
+
+GRAPH = "a -> b; a -> c; b -> c"
+ON_DISK = {"memory": "1kB"}
+SAMPLE = {"streaming.sample_rows": 600, "streaming.information_rows": 600}
+
+
+def table(rows=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    a = rng.normal(size=rows)
+    b = 0.7 * a + rng.normal(size=rows)
+    found = pd.DataFrame({"a": a, "b": b, "c": b - 0.4 * a + rng.normal(size=rows)})
+    return found.mask((rng.random(found.shape) < 0.25) & [False, True, True])
+
+
+def mixed(rows=3000):
+    found = table(rows)
+    found["b"] = found["b"].gt(0).where(found["b"].notna()).map({True: "yes", False: "no"})
+    return found
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tables")
+    table().to_parquet(folder / "lines.parquet")
+    mixed().to_parquet(folder / "mixed.parquet")
+    return folder
+
+
+def coefficients(model):
+    return model.summary()["coefficient"].dropna().to_numpy()
+
+
+@pytest.fixture(scope="module")
+def of_lines(paths):
+    def fit(**how):
+        return MissCNF(GRAPH, "linear", progress=False).fit(paths / "lines.parquet", **how)
+
+    return fit(), fit(**ON_DISK)
+
+
+def test_lines_are_the_same_wherever_rows_lie(of_lines):
+    one, other = of_lines
+    np.testing.assert_allclose(coefficients(other), coefficients(one), rtol=0, atol=1e-6)
+    assert other.schema_ == one.schema_
+    assert list(other.feature_names_in_) == list(one.feature_names_in_)
+
+
+def errors(model):
+    """Standard errors of all parameters."""
+    found, _ = model._replicates(0.5, None, 5)
+    return found.information.covariance().diagonal().sqrt().numpy()
+
+
+def test_standard_errors_are_those_of_all_rows(paths, of_lines):
+    """600 rows say how large those of 3,000 are, to three percent each; four of these are let."""
+    few = MissCNF(GRAPH, "linear", progress=False, settings=SAMPLE)
+    few.fit(paths / "lines.parquet", **ON_DISK)
+    np.testing.assert_allclose(errors(few), errors(of_lines[0]), rtol=0.12)
+
+
+def test_a_saved_model_knows_how_many_rows_it_is_of(of_lines, tmp_path):
+    of_lines[1].save(tmp_path / "model")
+    loaded = MissCNF.load(tmp_path / "model")
+    assert loaded._stands_for == 3000
+    assert (
+        loaded.effect("c", do={"b": 1}).estimate == of_lines[1].effect("c", do={"b": 1}).estimate
+    )
+
+
+def test_levels_move_on_to_all_rows(paths, caplog):
+    """From a sample of a fifth, lines and logits come to the maximum for all rows."""
+    mixed_rows, few = paths / "mixed.parquet", {"progress": False, "settings": SAMPLE}
+    with caplog.at_level(logging.INFO, "misscnf"):
+        other = MissCNF(GRAPH, "linear", **few).fit(mixed_rows, **ON_DISK)
+    one = MissCNF(GRAPH, "linear", progress=False).fit(mixed_rows)
+    assert "The forms are those of 600 rows by chance; now all 3000 rows move them" in caplog.text
+    assert set(other.history_["stage"]) == {"all 3000 rows"}
+    sample = MissCNF(GRAPH, "linear", progress=False).fit(mixed().iloc[:600])
+    np.testing.assert_allclose(coefficients(other), coefficients(one), rtol=0, atol=1e-5)
+    assert np.abs(coefficients(sample) - coefficients(one)).max() > 0.01
+
+
+def test_networks_and_files_that_fit_are_as_they_were(paths):
+    small = MissCNF(GRAPH, "linear", progress=False).fit(paths / "lines.parquet", memory="1GB")
+    assert small._stands_for is None
+    assert len(small._table) == 3000
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"memory": "plenty"}, "memory is a size such as '4GB'"),
+        ({"memory": "1kB", "validation": table(10)}, "validation is a share then"),
+        ({"memory": "1kB", "n_jobs": 0}, "n_jobs is a number of processes"),
+    ],
+)
+def test_what_cannot_be_is_refused(paths, how, said):
+    with pytest.raises(InputError, match=said):
+        MissCNF(GRAPH, "linear", progress=False).fit(paths / "lines.parquet", **how)
+
+
+def test_tables_over_time_are_read_in_memory(paths):
+    model = MissCNF("b[t-1] -> b[t]", "linear", id="a", time="c", progress=False)
+    with pytest.raises(InputError, match="tables over time or with ties are read into memory"):
+        model.fit(paths / "lines.parquet", **ON_DISK)
