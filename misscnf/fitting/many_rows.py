@@ -18,6 +18,7 @@ rows would take days, and the error that the sample leaves is small.
 
 from __future__ import annotations
 
+import copy
 import logging
 import math
 import os
@@ -213,6 +214,7 @@ def _part(
     with one_thread():
         batch = rows.take(torch.arange(start, stop))
         plan = Plan.make(model.graph, batch.observed)
+        model = copy.deepcopy(model)  # whose gradients are this part's alone
         model.zero_grad()
         value = row_log_likelihood(model, MemoryRows(*batch), plan, effort).sum()
         gradient = [

@@ -407,3 +407,15 @@ def test_a_note_is_said_once_however_often_it_is_found(call):
     lines = [line for line in result.stderr.splitlines() if line]
     assert len(lines) == len(set(lines))
     assert sum("not in the graph are ignored" in line for line in lines) == 1
+
+
+def test_a_table_larger_than_memory_is_fitted_from_disk(call, here):
+    lines = ["--graph", "age -> y", "--preset", "linear", "--out"]
+    done(call(["fit", "data.csv", *lines, "one"]))
+    said = done(call(["fit", "data.csv", *lines, "other", "--memory", "1kB", "--json"]))
+    assert json.loads(said.stdout)["rows"] == 200
+    assert "200 rows, which are read from disk" in said.stderr
+    one, other = (MissCNF.load(here / name).summary() for name in ("one", "other"))
+    np.testing.assert_allclose(one["coefficient"], other["coefficient"], rtol=1e-6)
+    assert call(["fit", "data.csv", *lines, "more", "--memory", "lots"]).exit_code == 2
+    assert not (here / "more").exists()

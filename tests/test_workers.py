@@ -1,0 +1,50 @@
+"""Work that several processes do comes back in order, also when one of them dies."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from misscnf import InputError
+from misscnf.workers import each, workers
+
+
+def square(x):
+    return x * x
+
+
+def dies_once(x, folder):
+    """Kills its own process, unless another was killed before."""
+    mark = Path(folder) / "died"
+    if x == 3 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x * x
+
+
+def test_results_are_in_order_whoever_works():
+    arguments = [(x,) for x in range(7)]
+    alone = each(square, arguments)
+    with workers(jobs=2):
+        assert each(square, arguments) == alone == [x * x for x in range(7)]
+
+
+def test_a_worker_that_dies_costs_its_work_and_not_the_answer(tmp_path, caplog):
+    with workers(jobs=2), caplog.at_level("WARNING", "misscnf"):
+        found = each(dies_once, [(x, str(tmp_path)) for x in range(6)])
+    assert found == [x * x for x in range(6)]
+    assert (tmp_path / "died").exists()
+    assert "A worker died" in caplog.text
+
+
+def test_workers_that_cannot_be_are_refused(monkeypatch):
+    with pytest.raises(InputError, match="n_jobs is a number"), workers(jobs=0):
+        pass
+
+    def silent(*_, **__):
+        raise OSError("nobody answers")
+
+    monkeypatch.setattr("distributed.Client", silent)
+    with pytest.raises(InputError, match="no dask scheduler"), workers(cluster="tcp://x:1"):
+        pass
