@@ -10,6 +10,7 @@ from misscnf.cli.options import (
     Dates,
     Decimal,
     Json,
+    Memory,
     Model,
     Na,
     Out,
@@ -38,6 +39,7 @@ def counterfactual(
         option("--interval", "A line a row, with intervals of this level.", "LEVEL"),
     ] = None,
     out: Out = "-",
+    memory: Memory = None,
     seed: Seed = 0,
     na: Na = None,
     sep: Separator = None,
@@ -51,6 +53,8 @@ def counterfactual(
     Several draws are told apart by the columns .draw and .id, the number of a row in DATA. Columns
     outside the graph are carried along.
     """
+    import pandas as pd
+
     from misscnf.cli import arguments, inputs, outputs
 
     outputs.check_table_target(out, json=json)
@@ -58,14 +62,34 @@ def counterfactual(
     how = inputs.reading(na, sep, decimal, dates)
     asked = inputs.outline(model)
     arm = arguments.read_arm(do, "--do", asked)
-    frame = inputs.read_model_rows(data, asked, how)
+    stream = inputs.read_model_stream(data, out, asked, memory, how)
     fitted = inputs.open_model(model, quiet=quiet)
+    several = None if interval is not None else draws
+
+    def worlds(rows: pd.DataFrame, seed: int, before: int = 0) -> pd.DataFrame:
+        drawn = fitted.counterfactual(rows, arm, draws=draws, interval=interval, seed=seed)
+        table = outputs.carry_along(rows, drawn)
+        if several is None:
+            return table
+        return outputs.number_rows(table, ".draw", several, 1, before)
+
+    if stream is not None:
+        if interval is not None:
+            inputs.refuse_unreplicated(fitted, "--interval")
+        types = inputs.arrow_types(stream)
+        with (
+            inputs.naming(inputs.shown(data)),
+            outputs.in_batches([out], several or 1, types, json=json) as parts,
+        ):
+            for before, rows, its in inputs.batches(stream, seed):
+                found = worlds(rows, its, before)
+                for k, part in enumerate(parts):
+                    part.add(found.iloc[k * len(rows) :][: len(rows)])
+        return
+    frame = inputs.read_model_rows(data, asked, how)
     with inputs.naming(inputs.shown(data)):
         if interval is not None:
             inputs.check_replicated(fitted, frame)
-        drawn = fitted.counterfactual(frame, arm, draws=draws, interval=interval, seed=seed)
-        table = outputs.carry_along(frame, drawn)
-        if draws is not None and interval is None:
-            table = outputs.number_rows(table, ".draw", draws)
+        table = worlds(frame, seed)
     inputs.keep_replicates(fitted, model)
     outputs.write_table(table, out, json=json)

@@ -13,6 +13,7 @@ from misscnf.cli.options import (
     Dates,
     Decimal,
     Json,
+    Memory,
     Model,
     Na,
     Out,
@@ -45,6 +46,7 @@ def impute(
         bool, typer.Option("--original", help="Also the rows as they came, with .imp 0.")
     ] = False,
     latents: WithLatents = False,
+    memory: Memory = None,
     seed: Seed = 0,
     na: Na = None,
     sep: Separator = None,
@@ -66,7 +68,28 @@ def impute(
     if wide and (out == "-" or original):
         raise InputError("--wide makes a file for each table: give --out, and no --original.")
     how = inputs.reading(na, sep, decimal, dates)
-    frame = inputs.read_model_rows(data, inputs.outline(model), how)
+    asked, path = inputs.outline(model), Path(out)
+    names = [str(path.with_stem(f"{path.stem}-{draw + 1}")) for draw in range(draws)]
+    stream = inputs.read_model_stream(data, out, asked, memory, how)
+    if stream is not None:
+        fitted = inputs.open_model(model, quiet=quiet)
+        if proper:
+            inputs.refuse_unreplicated(fitted, "--proper")
+        outs, types = names if wide else [out], inputs.arrow_types(stream)
+        with (
+            inputs.naming(inputs.shown(data)),
+            outputs.in_batches(outs, draws + original, types, json=json) as parts,
+        ):
+            for before, rows, its in inputs.batches(stream, seed):
+                drawn = fitted.impute(rows, draws, proper=proper, latents=latents, seed=its)
+                tables = [drawn.iloc[k * len(rows) :][: len(rows)] for k in range(draws)]
+                tables = [rows, *tables] if original else tables
+                for k, (part, table) in enumerate(zip(parts, tables, strict=True)):
+                    one, first = table.reset_index(drop=True), k + (not original)
+                    numbered = outputs.number_rows(one, ".imp", 1, first, before)
+                    part.add(one if wide else numbered)
+        return
+    frame = inputs.read_model_rows(data, asked, how)
     fitted = inputs.open_model(model, quiet=quiet)
     with inputs.naming(inputs.shown(data)):
         of_fit = frame if proper else None
@@ -77,9 +100,8 @@ def impute(
         long = outputs.number_rows(table, ".imp", draws)
     inputs.keep_replicates(fitted, model)
     if wide:
-        path, rows = Path(out), len(frame)
-        names = [str(path.with_stem(f"{path.stem}-{draw + 1}")) for draw in range(draws)]
-        files = {name: table.iloc[k * rows :][:rows] for k, name in enumerate(names)}
+        size = len(frame)
+        files = {name: table.iloc[k * size :][:size] for k, name in enumerate(names)}
         outputs.write_tables(files, json=json)
         return
     if original:

@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -40,6 +40,10 @@ __all__ = [
     "read_rows",
     "read_stream",
     "read_model_rows",
+    "read_model_stream",
+    "batches",
+    "arrow_types",
+    "refuse_unreplicated",
     "read_graph",
     "check_kinds",
     "check_nodes",
@@ -103,8 +107,67 @@ def read_model_rows(
     Where `partial`, one column is enough; the others are then missing in every row.
     """
     frame = read_rows(source, how)
-    if model.panel_ is not None:  # which reads long tables and wide ones itself
-        return frame
+    if model.panel_ is None:  # otherwise it reads long tables and wide ones itself
+        _refuse_absent(frame, source, model, partial=partial)
+    return frame
+
+
+def read_model_stream(
+    source: str,
+    out: str,
+    model: Outline,
+    memory: str | None,
+    how: Reading | None = None,
+    *,
+    partial: bool = False,
+) -> TableStream | None:
+    """Opens rows for a fitted model that take more than --memory; None where they do not."""
+    stream = read_stream(source, memory, how)
+    if stream is None:
+        return None
+    if model.panel_ is not None:
+        raise InputError(
+            f"{shown(source)} takes more than --memory, and tables over time are read into "
+            f"memory; give more, or some of the people."
+        )
+    if out == "-":
+        raise InputError(
+            f"{shown(source)} takes more than --memory, and its answers are written a batch at a "
+            f"time; give --out a file."
+        )
+    _refuse_absent(stream.head(), source, model, partial=partial)
+    return stream
+
+
+def batches(stream: TableStream, seed: int) -> Iterator[tuple[int, pd.DataFrame, int]]:
+    """Yields how many rows came before, a batch of rows, and a seed of its own.
+
+    The first has the seed itself, so that a table of one batch has the answers of one in memory.
+    """
+    from misscnf.draws import derive_generator
+
+    start = 0
+    for number, frame in enumerate(stream.frames()):
+        its = derive_generator(seed, "batch", number).initial_seed() if number else seed
+        yield start, frame, its
+        start += len(frame)
+
+
+def arrow_types(stream: TableStream) -> dict[str, Any]:
+    """Returns the types of its columns."""
+    return {at.name: at.type for at in stream.shards.schema}
+
+
+def refuse_unreplicated(model: FittedFlow, option: str) -> None:
+    """Refuses what needs replicates of the fit, where a large table cannot make them."""
+    if not model._replicated:
+        raise InputError(
+            f"{option} needs replicates of the fit; make them by `misscnf fit --replicates`."
+        )
+
+
+def _refuse_absent(frame: pd.DataFrame, source: str, model: Outline, *, partial: bool) -> None:
+    """Refuses rows without columns that the model needs."""
     made = {*model.schema_.indicators, *model.schema_.latent}  # nodes without a column
     nodes = [name for j, name in enumerate(model.schema_.nodes) if j not in made]
     absent = [name for name in nodes if name not in frame.columns]
@@ -113,7 +176,6 @@ def read_model_rows(
             f"{shown(source)} lacks {listed(absent)}, which the model was fitted to; name another "
             f"table or model, or add an empty column where all values are missing."
         )
-    return frame
 
 
 def _read_stdin(how: Reading | None) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from misscnf.cli.options import (
     Decimal,
     Do,
     Json,
+    Memory,
     Model,
     Na,
     Out,
@@ -33,6 +34,7 @@ def log_prob(
     ] = None,
     do: Do = None,
     out: Out = "-",
+    memory: Memory = None,
     seed: Seed = 0,
     na: Na = None,
     sep: Separator = None,
@@ -47,6 +49,7 @@ def log_prob(
     effective_draws and, where a row is impossible, the reason. DATA may lack columns.
     """
     import pandas as pd
+    import pyarrow as pa
 
     from misscnf.cli import arguments, inputs, outputs
 
@@ -55,10 +58,24 @@ def log_prob(
     asked = inputs.outline(model)
     arm = arguments.read_arm(do, "--do", asked)
     inputs.check_nodes(given or (), asked.graph_, "--given")
-    frame = inputs.read_model_rows(data, asked, how, partial=True)
+    stream = inputs.read_model_stream(data, out, asked, memory, how, partial=True)
     fitted = inputs.open_model(model, quiet=quiet)
+
+    def scores(rows: pd.DataFrame, seed: int, before: int = 0) -> pd.DataFrame:
+        found = fitted.log_prob(rows, given=given or (), do=arm, quality=True, seed=seed)
+        table = pd.DataFrame(found).reset_index(drop=True)
+        table.insert(0, ".id", range(before + 1, before + len(table) + 1))
+        return table
+
+    if stream is not None:
+        with (
+            inputs.naming(inputs.shown(data)),
+            outputs.in_batches([out], 1, {"reason": pa.string()}, json=json) as (part,),
+        ):
+            for before, rows, its in inputs.batches(stream, seed):
+                part.add(scores(rows, its, before))
+        return
+    frame = inputs.read_model_rows(data, asked, how, partial=True)
     with inputs.naming(inputs.shown(data)):
-        scores = fitted.log_prob(frame, given=given or (), do=arm, quality=True, seed=seed)
-    table = pd.DataFrame(scores).reset_index(drop=True)
-    table.insert(0, ".id", range(1, len(table) + 1))
+        table = scores(frame, seed)
     outputs.write_table(table, out, json=json)

@@ -16,14 +16,17 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import typer
 
 from misscnf.cli.endings import say
@@ -41,6 +44,8 @@ __all__ += [
     "write_files",
     "staged",
     "print_json",
+    "in_batches",
+    "TableParts",
 ]
 
 
@@ -55,7 +60,9 @@ def carry_along(frame: pd.DataFrame, drawn: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(columns, axis=1)
 
 
-def number_rows(table: pd.DataFrame, name: str, draws: int, first: int = 1) -> pd.DataFrame:
+def number_rows(
+    table: pd.DataFrame, name: str, draws: int, first: int = 1, rows_before: int = 0
+) -> pd.DataFrame:
     """Returns draws, one after the other, with the number of the draw and of the row before."""
     for taken in (name, ".id"):
         if taken in table.columns:
@@ -63,7 +70,7 @@ def number_rows(table: pd.DataFrame, name: str, draws: int, first: int = 1) -> p
     rows = len(table) // draws
     numbers = {
         name: np.repeat(np.arange(first, first + draws), rows),
-        ".id": np.tile(np.arange(1, rows + 1), draws),
+        ".id": np.tile(np.arange(1, rows + 1) + rows_before, draws),
     }
     return pd.concat([pd.DataFrame(numbers), table], axis=1)
 
@@ -161,6 +168,101 @@ def staged(out: str, *, folder: bool = False) -> Iterator[Path]:
         if folder:
             part.mkdir()
         yield part
+
+
+class TableParts:
+    """A table that is written a batch at a time, aside; several of them may become one file.
+
+    Arguments:
+        path: Where it is written.
+        suffix: What it will be: ".csv", ".tsv" or ".parquet".
+        types: The types of columns that a first batch may leave open, as it has no value of them.
+    """
+
+    def __init__(self, path: Path, suffix: str, types: Mapping[str, pa.DataType]) -> None:
+        self.path, self.suffix, self.types = path, suffix.lower(), types
+        self.rows, self.columns = 0, list[str]()
+        self._writer: Any = None
+
+    def add(self, frame: pd.DataFrame) -> None:
+        """Writes some rows below the others."""
+        self.rows += len(frame)
+        if self.suffix == ".parquet":
+            self.add_arrow(pa.Table.from_pandas(frame, preserve_index=False))
+        else:
+            text = _render(frame, self.suffix)
+            with self.path.open("ab") as file:
+                file.write(text if not self.columns else text.partition(b"\n")[2])
+        self.columns = list(map(str, frame.columns))
+
+    def add_arrow(self, table: pa.Table) -> None:
+        """Writes some rows of a Parquet file."""
+        if self._writer is None:
+            fields = [
+                pa.field(at.name, self.types.get(at.name, at.type))
+                if pa.types.is_null(at.type)
+                else at
+                for at in table.schema
+            ]
+            self._writer = pq.ParquetWriter(self.path, pa.schema(fields, table.schema.metadata))
+        self._writer.write_table(table.cast(self._writer.schema))
+
+    def follow(self, others: Sequence[TableParts]) -> None:
+        """Writes the rows of other parts, one after the other."""
+        for number, other in enumerate(others):
+            other.close()
+            self.rows, self.columns = self.rows + other.rows, other.columns
+            if self.suffix == ".parquet":
+                for batch in pq.ParquetFile(other.path).iter_batches():
+                    self.add_arrow(pa.Table.from_batches([batch]))
+            else:
+                with other.path.open("rb") as source, self.path.open("ab") as file:
+                    if number:
+                        source.readline()
+                    shutil.copyfileobj(source, file)
+
+    def close(self) -> None:
+        """Ends the file."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+@contextmanager
+def in_batches(
+    outs: Sequence[str], parts: int, types: Mapping[str, pa.DataType], *, json: bool
+) -> Iterator[list[TableParts]]:
+    """Gives tables to be written a batch at a time, and moves them into place at the end.
+
+    Arguments:
+        outs: The files: one for each part, or one for all of them, one after the other.
+        parts: How many tables there are.
+        types: As in `TableParts`.
+        json: Whether to say so as JSON.
+    """
+    with ExitStack() as stack:
+        for out in outs:
+            stack.enter_context(_saying(out))
+        asides = [stack.enter_context(_aside(out)) for out in outs]
+        suffix, folder = Path(outs[0]).suffix, asides[0].parent
+        own = len(outs) == parts
+        paths = asides
+        if not own:
+            kept = tempfile.TemporaryDirectory(prefix=".misscnf-", dir=folder)
+            paths = [Path(stack.enter_context(kept)) / str(part) for part in range(parts)]
+        tables = [TableParts(path, suffix, types) for path in paths]
+        yield tables
+        done = tables
+        if not own:
+            done = [TableParts(asides[0], suffix, types)]
+            done[0].follow(tables)
+        for table in done:
+            table.close()
+    for out, table in zip(outs, done, strict=True):
+        say(f"wrote {table.rows} rows to {out}")
+    if json:
+        pairs = zip(outs, done, strict=True)
+        written = [{"file": out, "rows": of.rows, "columns": of.columns} for out, of in pairs]
+        print_json({"written": written})
 
 
 @contextmanager

@@ -14,11 +14,13 @@ import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -55,13 +57,26 @@ class TableStream:
         """Returns a frame with its columns and without rows."""
         return _to_frame(self.shards.schema.empty_table())
 
+    @cached_property
+    def unsteady(self) -> frozenset[str]:
+        """Columns of whole numbers, or of True and False, with holes: pandas turns these by them.
+
+        A batch that happens to have none is read as the others are.
+        """
+        kinds = pa.types.is_integer, pa.types.is_boolean
+        names = [at.name for at in self.shards.schema if any(kind(at.type) for kind in kinds)]
+        found = set[str]()
+        for table in self.shards.tables(names, ROWS_AT_ONCE) if names else ():
+            found |= {name for name in names if table[name].null_count}
+        return frozenset(found)
+
     def frames(
         self, columns: Sequence[str] | None = None, size: int = ROWS_AT_ONCE
     ) -> Iterator[pd.DataFrame]:
         """Yields all rows in order; labels count on where the file has none of its own."""
         start = 0
         for table in self.shards.tables(columns, size):
-            frame = apply_reading(_to_frame(table), self.reading, self.name)
+            frame = apply_reading(_to_frame(table, self.unsteady), self.reading, self.name)
             if isinstance(frame.index, pd.RangeIndex):
                 frame.index = pd.RangeIndex(start, start + len(frame))
             start += len(frame)
@@ -167,8 +182,12 @@ class saying_full:
             ) from error
 
 
-def _to_frame(table: pa.Table) -> pd.DataFrame:
+def _to_frame(table: pa.Table, unsteady: Collection[str] = ()) -> pd.DataFrame:
     frame = table.to_pandas()
+    for name in unsteady:
+        if name in frame and isinstance(frame.dtypes[name], np.dtype):
+            as_whole = np.float64 if frame.dtypes[name].kind in "iuf" else object
+            frame[name] = frame[name].astype(as_whole)
     return frame.reset_index() if frame.index.name is not None else frame
 
 
