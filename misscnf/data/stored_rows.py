@@ -18,10 +18,7 @@ from torch import Tensor
 
 from misscnf.data.rows import ROWS_AT_ONCE, Batch, RowSource
 
-__all__ = ["StoredRows", "SPARSE"]
-
-SPARSE = 16
-"""Rows that are read for one that is asked for: where it would be more, each is read alone."""
+__all__ = ["StoredRows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +62,7 @@ class StoredRows(RowSource):
         if not len(wanted):
             return self._batch(np.empty((0, self.width)))
         first, span = int(wanted.min()), int(wanted.max() - wanted.min()) + 1
-        if span <= SPARSE * len(wanted):
+        if span <= 16 * len(wanted):  # one long read costs less than many short ones
             return self._batch(self._read(first, span)[wanted - first])
         size = 8 * self.width
         with self.path.open("rb") as file:

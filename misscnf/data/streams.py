@@ -202,7 +202,10 @@ def _write_parquet(path: Path, name: str, reading: Reading, target: Path) -> Non
             seen.setdefault(column, set()).add(_type(cells))
     types = {column: _joint(found) for column, found in seen.items()}
     words = {column: str for column, found in types.items() if found == "words"}
-    schema = pa.schema([(str(column), _ARROW[found]) for column, found in types.items()])
+    numbers = {"truths": pa.bool_(), "whole": pa.int64(), "fractions": pa.float64()}
+    schema = pa.schema(
+        [(str(column), numbers.get(found, pa.string())) for column, found in types.items()]
+    )
     if not types:
         raise InputError(f"{name} has no rows; at least one is needed.")
     with pq.ParquetWriter(target, schema) as writer:
@@ -236,11 +239,3 @@ def _joint(found: set[str]) -> str:
     if rest & {"words", "truths"}:
         return "words"
     return "whole" if rest == {"whole"} and not holes else "fractions"
-
-
-_ARROW = {
-    "truths": pa.bool_(),
-    "whole": pa.int64(),
-    "fractions": pa.float64(),
-    "words": pa.string(),
-}
