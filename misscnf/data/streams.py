@@ -222,7 +222,8 @@ def _type(cells: pd.Series) -> str:
     shown = cells.dropna()
     if not len(shown):
         return "nothing"
-    if isinstance(shown.iloc[0], bool) and all(isinstance(cell, bool) for cell in shown):
+    objects = shown.dtype == object and all(isinstance(cell, bool) for cell in shown)
+    if shown.dtype == bool or objects:
         return "truths"
     if cells.dtype.kind in "iuf":
         return "fractions" if cells.dtype.kind != "i" or len(shown) < len(cells) else "whole"
