@@ -19,7 +19,8 @@ from misscnf.model import Structure
 
 GRAPH = CausalGraph.read("a -> b; b -> c; a -> c")
 STRUCTURE = Structure.of(GRAPH, [CONTINUOUS, Binary(0.5, 0.5), CONTINUOUS])
-SETTINGS = preset_settings("linear", {"streaming.information_rows": 400})
+TO_THE_END = {"streaming.information_rows": 400, "streaming.tolerance": 1e-7}
+SETTINGS = preset_settings("linear", TO_THE_END)
 
 
 def vector(model):
