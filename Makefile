@@ -114,9 +114,10 @@ studio: studio/node_modules
 studio-test: studio/node_modules
 	cd studio && npm run --silent check && npm test --silent
 
-# The pictures of a report in docs/; needs Chromium.
+# The pictures of a report and of the studio in docs/; needs Chromium.
 screenshots: setup
 	$(BIN)/python docs/screenshots.py
+	$(BIN)/python docs/studio_screenshots.py
 
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/_generated docs/tutorials *.egg-info study/build study/dist study/*.egg-info

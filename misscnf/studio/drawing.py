@@ -22,7 +22,7 @@ from misscnf.errors import InputError
 if TYPE_CHECKING:
     from misscnf import CausalGraph
 
-__all__ = ["Drawing", "Node", "write_graph", "read_graph"]
+__all__ = ["Drawing", "Node", "write_graph", "read_graph", "parts_of"]
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,11 @@ def read_graph(text: str) -> dict[str, Any]:
     words = text.strip()
     if "\n" not in words and not any(mark in words for mark in ("->", "<-", "~", "{", ";")):
         text = f"{words}\n;\n"  # one node, and the name of no file
-    graph = CausalGraph.read(text if text.endswith("\n") else f"{text}\n")
+    return parts_of(CausalGraph.read(text if text.endswith("\n") else f"{text}\n"))
+
+
+def parts_of(graph: CausalGraph) -> dict[str, Any]:
+    """Returns a graph as parts of a drawing, without places; a block has its arrows once."""
     edges: dict[tuple[str, str], None] = {}
     inside = {*graph.edges_inside}
     own = {name: block for block, members in graph.blocks.items() for name in members}

@@ -17,7 +17,7 @@ from pathlib import Path
 import uvicorn
 
 from misscnf.errors import InputError, naming
-from misscnf.studio.drawing import Drawing, read_graph
+from misscnf.studio.drawing import Drawing, parts_of
 from misscnf.studio.project import Project
 from misscnf.studio.server import make_app
 from misscnf.studio.studio import Studio
@@ -49,8 +49,9 @@ def run(
         _open_given(project, data, graph)
         with _listening(port) as listener:
             port, token = listener.getsockname()[1], secrets.token_urlsafe(32)
+            studio = Studio(project)
             config = uvicorn.Config(
-                make_app(Studio(project), token, port),
+                make_app(studio, token, port),
                 log_level="warning",
                 server_header=False,
                 timeout_graceful_shutdown=2,
@@ -61,9 +62,21 @@ def run(
             if browser:
                 threading.Timer(0.5, webbrowser.open, [address]).start()
             with contextlib.suppress(KeyboardInterrupt):
-                uvicorn.Server(config).run(sockets=[listener])
+                _Server(config, studio).run(sockets=[listener])
     finally:
         project.close()
+
+
+class _Server(uvicorn.Server):
+    """A server that ends its workers before it waits for the requests that wait for them."""
+
+    def __init__(self, config: uvicorn.Config, studio: Studio) -> None:
+        super().__init__(config)
+        self.studio = studio
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self.studio.close()
+        await super().shutdown(sockets)
 
 
 def _open_given(project: Project, data: str | None, graph: str | None) -> None:
@@ -75,10 +88,10 @@ def _open_given(project: Project, data: str | None, graph: str | None) -> None:
         if not same:
             project.take_table(path)
     if graph is not None:
-        path = Path(graph).expanduser()
-        text = path.read_text(encoding="utf-8") if path.is_file() else graph
-        with naming(f"--graph {graph!r}"):
-            parts = read_graph(text)
+        from misscnf import CausalGraph
+
+        with naming(f"--graph {graph[:80]!r}"):
+            parts = parts_of(CausalGraph.read(graph))
         kept = project.drawing.to_dict()
         given = {"kinds": kept["kinds"], "preset": kept["preset"], "seed": kept["seed"]}
         project.draw(Drawing.read({**parts, **given}), project.revision)

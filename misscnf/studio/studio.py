@@ -128,8 +128,6 @@ class Studio:
         folder = self.project.folder
         write_atomically(folder / "graph.dot", write_graph(drawing, "dot").encode())
         write_atomically(folder / "kinds.json", kinds_file(drawing).encode())
-        self.project.interrupted = True
-        self.project.save()
         given = {"path": path, "drawing": drawing.to_dict(), "out": str(out)}
 
         async def fit(job: Job) -> None:
@@ -197,11 +195,13 @@ class Studio:
             await work(job)
             job.state = "done"
         except asyncio.CancelledError:
+            await self._bench.stop()  # before anybody hears that it has stopped
             job.state, job.sentence = "stopped", "stopped; nothing of it was kept."
-            if job.task == "fit":
+            if job.task == "fit" and self._goes_on():
                 job.sentence = "stopped; the same fit goes on from where it was."
         except Crashed as error:
             job.state = "failed"
+            self._goes_on()
             job.sentence = f"it ended before it was done ({error}); the page goes on, try again."
         except InputError as error:
             job.state, job.sentence = "refused", str(error)
@@ -211,6 +211,12 @@ class Studio:
             self._running = None
             self.tell_job()
             self.tell_project()
+
+    def _goes_on(self) -> bool:
+        """Says whether a fit has left something to go on from, and notes it."""
+        self.project.interrupted = (self.project.folder / "checkpoint").exists()
+        self.project.save()
+        return self.project.interrupted
 
     async def _ask(self, task: str, job: Job, **given: Any) -> Any:  # noqa: ANN401 - of JSON
         def told(progress: dict[str, Any]) -> None:
@@ -225,15 +231,14 @@ class Studio:
         if running is None:
             return
         running.cancel()
-        await self._bench.stop()
         await asyncio.gather(running, return_exceptions=True)
 
     async def close(self) -> None:
         """Ends everything."""
+        self.tell({"what": "closed"})
         await self.cancel()
         await asyncio.gather(self._desk.stop(), self._bench.stop())
         self.project.close()
-        self.tell({"what": "closed"})
 
     # --------------------------------------------------------------------- code
 
