@@ -29,7 +29,7 @@ from misscnf.queries.conditions import read_condition
 from misscnf.queries.expressions import Expression
 
 __all__ = ["Arm", "read_arm", "read_values", "read_pair", "read_event", "check_share"]
-__all__ += ["check_where", "read_along", "read_statistic"]
+__all__ += ["check_where", "read_along", "read_regime", "read_statistic"]
 
 Assigned = Label | Expression
 """A value, or a rule."""
@@ -171,6 +171,22 @@ def read_along(given: Mapping[str, str | None], arm: str | None) -> dict[str, An
         return found
     arms = ("do", "versus") if arm == "grid" else (arm,)
     return {what: dict.fromkeys(arms, numbers) for what, numbers in found.items()}
+
+
+def read_regime(words: Sequence[str] | None, option: str) -> dict[str, float | str] | None:
+    """Reads regimes such as `["A=1", "B=L[t] < 350"]`; "natural" is one without any."""
+    if not words:
+        return None
+    found: dict[str, float | str] = {}
+    for word in words if list(words) != ["natural"] else ():
+        name, equals, text = (part.strip() for part in word.partition("="))
+        if not (name and equals and text):
+            raise InputError(f"{option} {word}: expected a column and a value, such as A=1.")
+        try:
+            found[name] = float(text)
+        except ValueError:
+            found[name] = text
+    return found
 
 
 def read_pair(word: str | None, option: str = "--effect") -> tuple[str, str] | None:

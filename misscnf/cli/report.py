@@ -23,6 +23,13 @@ def report(
         list[str] | None,
         option("--group", "A column whose groups are compared; repeatable.", "NAME"),
     ] = None,
+    do: Annotated[
+        list[str] | None,
+        option("--do", "Over time: the first regime, such as 'A=L[t] < 350'.", "NAME=VALUE"),
+    ] = None,
+    versus: Annotated[
+        list[str] | None, option("--versus", "The second; 'natural' by default.", "NAME=VALUE")
+    ] = None,
     interval: Annotated[
         float, option("--interval", "Intervals of this level; 0 leaves them out.", "LEVEL")
     ] = 0.95,
@@ -53,8 +60,12 @@ def report(
     arguments.check_share(level, "--interval")
     how = inputs.reading(na, sep, decimal, dates)
     asked, pair = inputs.outline(model), arguments.read_pair(effect)
-    inputs.check_nodes(pair or (), asked.graph_, f"--effect {effect}")
-    inputs.check_nodes(group or (), asked.graph_, "--group")
+    if asked.panel_ is None:
+        inputs.check_nodes(pair or (), asked.graph_, f"--effect {effect}")
+        inputs.check_nodes(group or (), asked.graph_, "--group")
+        if do or versus:
+            raise InputError("--do and --versus are regimes of a table over time; leave them out.")
+    arms = arguments.read_regime(do, "--do"), arguments.read_regime(versus, "--versus")
     if group and pair is None:
         raise InputError("--group needs --effect, the effect that is asked for in groups.")
     along = arguments.read_along({"strength": strength, "shift": shift}, arm)
@@ -70,6 +81,8 @@ def report(
             "interval": level,
             "sensitivity": along or None,
         }
+        if asked.panel_ is not None:
+            given |= {"do": arms[0], "versus": arms[1]}
         write_report(fitted, frame, page, effect=pair, **given)
     say(f"wrote {out}")
     inputs.keep_replicates(fitted, model)

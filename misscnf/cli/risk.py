@@ -71,9 +71,8 @@ def risk(
     arguments.check_share(interval, "--interval")
     if competing not in ("total", "removed"):
         raise InputError(f"--competing is total or removed; got {competing!r}.")
-    arm = _read_arm(do or [], "--do")
-    natural = list(versus or []) == ["natural"]
-    against = {} if natural else _read_arm(versus, "--versus") if versus else None
+    arm = arguments.read_regime(do, "--do") or {}
+    against = arguments.read_regime(versus, "--versus")
     how = inputs.reading(na, sep, decimal, dates)
     inputs.outline(model)
     rows = None if data is None else inputs.read_rows(data, how)
@@ -101,17 +100,3 @@ def risk(
         outputs.print_json(found.to_dict())
     else:
         typer.echo(str(found))
-
-
-def _read_arm(words: list[str], option: str) -> dict[str, float | str]:
-    """Reads regimes such as `A=1` and `A=L[t] < 350`."""
-    found: dict[str, float | str] = {}
-    for word in words:
-        name, equals, text = (part.strip() for part in word.partition("="))
-        if not (name and equals and text):
-            raise InputError(f"{option} {word}: expected a column and a value, such as A=1.")
-        try:
-            found[name] = float(text)
-        except ValueError:
-            found[name] = text
-    return found

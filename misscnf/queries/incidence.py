@@ -287,8 +287,9 @@ class RiskMixin(EffectMixin):
             other = restricted_mean(table, "versus")
             away = found.restricted_mean - other
             found = replace(found, restricted_mean_versus=other, restricted_mean_difference=away)
-        if not said and self._table is not None and where is None:
-            shown = _observed(self._table, panel, event)
+        known = self._table if data is None else self._table_of_fit(data)
+        if not said and known is not None and where is None:
+            shown = _observed(known, panel, event)
             found = replace(found, table=table.assign(observed=shown))
         source, _ = self._replicates(interval, data, replicates)
         if interval is None or source is None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from misscnf import __version__
@@ -29,6 +29,7 @@ from misscnf.identification.words import contradiction_sentence, listed, loss_se
 from misscnf.options import change
 from misscnf.queries.by import GroupEffects
 from misscnf.queries.effects import Effect
+from misscnf.queries.interventions import Do
 from misscnf.queries.plain import PlainEstimate
 from misscnf.queries.support import FittedReport
 from misscnf.report import inventory, methods, pictures, verdicts
@@ -41,6 +42,7 @@ from misscnf.report.effects import (
     open_question,
 )
 from misscnf.report.model_checks import check_fit
+from misscnf.report.over_time import arms_of, page_over_time
 from misscnf.report.sensitivity import Section, ask_sensitivity, how_to_ask
 from misscnf.report.settings import ReportSettings
 from misscnf.report.table_one import table_one
@@ -92,6 +94,8 @@ def write_report(
     effect: tuple[str, str] | None = None,
     *,
     groups: Sequence[str] = (),
+    do: Do | None = None,
+    versus: Do | None = None,
     interval: float | None = 0.95,
     replicates: int | None = None,
     seed: int = 0,
@@ -107,6 +111,9 @@ def write_report(
         effect: (treatment, outcome): the question to open with; without it, a summary opens.
         groups: Columns in whose groups the effect is asked for as well, by their levels or at
             their median; without any, a few that suggest themselves.
+        do: Of a table over time, the first regime that is compared (docs/panels.md); without it,
+            two common values of the treatment at every visit.
+        versus: The second one; the natural course by default.
         interval: The level of intervals, or None to leave them out: they take longest.
         replicates: How many replicates of the fit the intervals come from; as in `effect`.
         seed: Where the randomness of the page starts.
@@ -116,9 +123,22 @@ def write_report(
     """
     if not isinstance(settings, ReportSettings):
         settings = change(ReportSettings(), settings or {})
-    model._refuse_panel("a report")
     table = model._read(df)
     question = None
+    if model.panel_ is not None:
+        if groups or sensitivity:
+            what = "groups=" if groups else "sensitivity="
+            raise InputError(f"{what} is not there yet on the page of a table over time.")
+        about = (interval, replicates, settings, seed)
+        filled = page_over_time(model, table, effect, arms_of(do, versus), *about)
+        page = _write("over_time.html", filled, model, table, settings, seed)
+        Path(path).write_text(page, encoding="utf-8")
+        return
+    if do is not None or versus is not None:
+        raise InputError(
+            "do= and versus= are regimes over time; name the effect alone, "
+            "effect=(cause, outcome), for a table that is none."
+        )
     named = (groups,) if isinstance(groups, str) else tuple(dict.fromkeys(groups))
     for name in named:
         model.graph_.index(name)  # refuses one that is not there
@@ -157,10 +177,8 @@ def _render(
     size = plural(len(graph) - len(hidden), "column")
     size += f" and {plural(len(hidden), 'hidden cause')}" if hidden else ""
     title = f"A causal model of {size}"
-    return _template().render(
+    filled = dict(
         title=title if pair is None else f"What does {pair[0]} do to {pair[1]}?",
-        model=model,
-        table=table,
         graph=graph,
         pair=pair,
         effects=effects,
@@ -173,10 +191,21 @@ def _render(
         sensitivity=_sensitivity(question, effects, sensitivity),
         asked_of_loss=sensitivity,
         checks=check_fit(model, table, settings.checks, seed),
-        settings=settings,
-        limits=settings.limits,
-        seed=seed,
     )
+    return _write("page.html", filled, model, table, settings, seed)
+
+
+def _write(
+    name: str,
+    filled: Mapping[str, Any],
+    model: FittedFlow,
+    table: IncompleteTable,
+    settings: ReportSettings,
+    seed: int,
+) -> str:
+    """Returns a template with what it is filled with."""
+    about = {"model": model, "table": table, "settings": settings, "limits": settings.limits}
+    return str(_template(name).render(**about, **filled, seed=seed))
 
 
 def _sensitivity(
@@ -194,10 +223,11 @@ def _sensitivity(
     return ask_sensitivity(question.model, question.table, effects.first, asked, how)
 
 
-def _template() -> Any:  # noqa: ANN401 - Jinja's template
-    """Returns the page's text, with the functions that write and draw what it is given."""
+def _template(name: str) -> Any:  # noqa: ANN401 - Jinja's template
+    """Returns a page's text, with the functions that write and draw what it is given."""
     here = files("misscnf.report")
     environment = Environment(
+        loader=FunctionLoader(lambda part: here.joinpath(part).read_text("utf-8")),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_keep_together,
@@ -214,7 +244,7 @@ def _template() -> Any:  # noqa: ANN401 - Jinja's template
     environment.globals |= {"methods": methods, "table_one": table_one}
     environment.globals["how_to_ask"] = how_to_ask
     environment.globals["style"] = Markup(here.joinpath("style.css").read_text("utf-8"))
-    return environment.from_string(here.joinpath("page.html").read_text("utf-8"))
+    return environment.get_template(name)
 
 
 def _keep_together(value: object) -> object:

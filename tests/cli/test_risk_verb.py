@@ -50,6 +50,10 @@ def test_a_long_table_is_fitted_and_asked(call, folder, monkeypatch):
     assert ended.exit_code == 0, ended.stderr
     assert (folder / "r.svg").read_bytes().startswith(b"<?xml")
     assert "do(A = 'L[t] > 0') versus the natural course" in ended.stdout
+    words = ["report", "m", "long.csv", "--effect", "A:Y", "--interval", "0", "--out", "r.html"]
+    ended = call([*words, "--do", "A=L[t] > 0", "--versus", "natural"])
+    assert ended.exit_code == 0, ended.stderr
+    assert "With A by the rule L[t] &gt; 0, the risk of Y" in (folder / "r.html").read_text()
     for more, said in [
         (["--do", "B=1"], "no node 'B'"),
         (["--do", "A"], "expected a column and a value"),
@@ -66,7 +70,7 @@ def test_a_long_table_is_fitted_and_asked(call, folder, monkeypatch):
     [
         (FIT[:6] + FIT[8:], "needs both id= and time="),
         (FIT[:4] + FIT[8:], "id='id' and time='week'"),
-        ([*FIT, "--latent", "u"], "--latent is not there yet for tables over time"),
+        ([*FIT, "--latent", "u"], "latent names 'u', which is no node"),
         ([*FIT[:5], "A", *FIT[6:]], "and is a node of the graph"),
     ],
 )
