@@ -67,6 +67,7 @@ bench: setup
 	$(BIN)/python benchmarks/wide.py
 	$(BIN)/python benchmarks/nonlinear_dags.py
 	$(BIN)/python benchmarks/everyday.py
+	$(BIN)/python benchmarks/expectation.py
 	$(BIN)/python benchmarks/acic.py
 	$(BIN)/python benchmarks/nhefs.py
 	$(BIN)/python benchmarks/mroz.py

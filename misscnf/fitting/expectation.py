@@ -21,13 +21,23 @@ import torch
 from misscnf.data.rows import RowSource
 from misscnf.model import Structure
 
-__all__ = ["expected_duration", "pace"]
+__all__ = ["expected_duration", "expected_seconds", "pace"]
 
 SECONDS, PER_FAMILY, PER_DISCRETE, PER_HOLE, PER_CURVE, PIECE = 2, 5e-5, 0.5, 2.5e-4, 0.5, 2.5e-3
 
 
 def expected_duration(structure: Structure, rows: RowSource) -> str:
     """Returns the sentence."""
+    least, most = expected_seconds(structure, rows)
+    return (
+        f"tests which means are more than lines, and fits lines, curves or networks: roughly "
+        f"{_words(least)} of processor time if all are lines, {_words(most)} if most are curves, "
+        f"more if networks are trained."
+    )
+
+
+def expected_seconds(structure: Structure, rows: RowSource) -> tuple[float, float]:
+    """Returns the least and the most, on this machine."""
     parents = structure.graph.parents
     edges = len(rows) * sum(map(len, parents))
     lost = torch.stack([(~batch.observed).sum(0) for batch in rows.batches()]).sum(0)
@@ -36,12 +46,8 @@ def expected_duration(structure: Structure, rows: RowSource) -> str:
     least = SECONDS + PER_FAMILY * edges + PER_DISCRETE * summed
     share = int(lost.sum()) / (len(rows) * rows.columns)
     bent = sum(bool(of) and not its for of, its in zip(parents, discrete, strict=True))
-    most, slower = least + PER_HOLE * edges * share + PER_CURVE * bent, pace()
-    return (
-        f"tests which means are more than lines, and fits lines, curves or networks: roughly "
-        f"{_words(slower * least)} of processor time if all are lines, {_words(slower * most)} if "
-        f"most are curves, more if networks are trained."
-    )
+    most = least + PER_HOLE * edges * share + PER_CURVE * bent
+    return pace() * least, pace() * most
 
 
 @lru_cache(maxsize=1)
