@@ -31,7 +31,12 @@ PUBLISHED = {"estimate": 3.5, "lower": 2.6, "upper": 4.5, "units": "kg"}
 
 
 def load_nhefs() -> pd.DataFrame:
-    """Returns the eleven columns of the question, 1629 rows."""
+    """Returns the eleven columns of the question, 1629 rows.
+
+    Example:
+        >>> int(load_nhefs()["wt82_71"].isna().sum())
+        63
+    """
     with files("misscnf.data").joinpath("nhefs.csv").open(encoding="utf-8") as file:
         table = pd.read_csv(file, dtype=dict.fromkeys(LEVELS, str))
     codes = {name: pd.CategoricalDtype(list(LEVELS[name]), ordered=True) for name in LEVELS}
@@ -39,6 +44,11 @@ def load_nhefs() -> pd.DataFrame:
 
 
 def nhefs_graph() -> CausalGraph:
-    """Returns the graph of the question."""
+    """Returns the graph of the question.
+
+    Example:
+        >>> nhefs_graph().parents_of("wt82_71")[-1]
+        'qsmk'
+    """
     nodes = (*CONFOUNDERS, TREATMENT, OUTCOME)
     return CausalGraph.from_edges(itertools.combinations(nodes, 2), nodes)

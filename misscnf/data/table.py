@@ -488,6 +488,13 @@ def describe(
         kinds: Kinds that are asked for.
         nodes: Some of the columns; all by default.
         rules: How kinds are inferred.
+
+    Example:
+        >>> import pandas as pd
+        >>> from misscnf import describe_kinds
+        >>> df = pd.DataFrame({"ward": ["A", "B", None, "A"], "dose": [0.5, 1.7, 2.2, None]})
+        >>> describe_kinds(df)[["column", "kind", "holes"]].values.tolist()
+        [['ward', 'binary', 1], ['dose', 'continuous', 1]]
     """
     frame = read_table(source)
     names = list(map(str, frame.columns)) if nodes is None else nodes

@@ -22,6 +22,13 @@ def training(history: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     Arguments:
         history: `model.history_`, where networks were trained.
         ax: Axes to draw into; None makes a figure.
+
+    Example:
+        >>> import pandas as pd
+        >>> from misscnf import plots
+        >>> history = pd.DataFrame({"epoch": [1, 2], "train": [-3.0, -2.5]})
+        >>> plots.training(history).get_xlabel()
+        'epoch'
     """
     if not len(history):
         raise InputError("no epoch was run: the fit has lines and curves alone, which are solved.")
@@ -72,6 +79,13 @@ def noise(
         ok: False draws it in orange.
         points: How many are drawn: as many as the eye tells apart, with both ends.
         ax: Axes to draw into; None makes a figure.
+
+    Example:
+        >>> import numpy as np
+        >>> from misscnf import plots
+        >>> ax = plots.noise(np.random.default_rng(0).normal(size=200), name="days")
+        >>> ax.get_title(loc="left") or ax.get_title()
+        'days'
     """
     values = np.sort(np.asarray(values, dtype=float))
     some = np.unique(np.linspace(0, len(values) - 1, points).astype(np.int64))

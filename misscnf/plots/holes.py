@@ -48,6 +48,14 @@ def patterns(found: Holes, *, most: int = 12, ax: Axes | None = None) -> Axes:
         found: What `check` returns.
         most: At most so many patterns.
         ax: Axes to draw into; None makes a figure.
+
+    Example:
+        >>> import pandas as pd
+        >>> from misscnf import check, plots
+        >>> df = pd.DataFrame({"a": [0.1, 1.5, 2.2, 3.9] * 5, "b": [None, 1.4, 2.0, 3.3] * 5})
+        >>> ax = plots.patterns(check(df, "a -> b"))
+        >>> [tick.get_text() for tick in ax.get_yticklabels()]
+        ['15 rows (75%)', '5 rows (25%)']
     """
     shown = shown_patterns(found, most)
     letters = 0.95 if shown.shape[1] > 4 else 0.4  # upright above four columns
