@@ -25,6 +25,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--
 def photograph(tab: Page, name: str, *, whole: bool = False) -> None:
     """Takes a picture of what the page shows, or of all of it."""
     target = HERE / f"studio-{name}.png"
+    tab.evaluate("scrollTo(0, 0)")
     tab.evaluate("document.querySelector('header').style.position = 'static'")
     tab.wait_for_timeout(400)
     tab.screenshot(path=target, full_page=whole)
@@ -67,10 +68,8 @@ def take_all(tab: Page) -> None:
     tab.check("label:has-text('only those who take') input")
     tab.click("form button.primary")
     tab.wait_for_selector("[data-answer='2']")
-    photograph(tab, "ask")
-    go(tab, "Code")
-    tab.wait_for_selector("pre[data-code=Python]")
-    photograph(tab, "code")
+    tab.click("text=Who, and what of it")
+    photograph(tab, "ask", whole=True)
     tab.set_viewport_size({"width": 390, "height": 844})
     go(tab, "Graph")
     tab.click("text=Fit in")

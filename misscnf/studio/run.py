@@ -58,21 +58,28 @@ def run(
                 lifespan="on",
             )
             address = f"http://127.0.0.1:{port}/?token={token}"
-            say(address)
-            if browser:
-                threading.Timer(0.5, webbrowser.open, [address]).start()
+
+            def ready() -> None:
+                say(address)
+                if browser:
+                    webbrowser.open(address)
+
             with contextlib.suppress(KeyboardInterrupt):
-                _Server(config, studio).run(sockets=[listener])
+                _Server(config, studio, ready).run(sockets=[listener])
     finally:
         project.close()
 
 
 class _Server(uvicorn.Server):
-    """A server that ends its workers before it waits for the requests that wait for them."""
+    """A server that says when it listens, and ends its workers before those who wait for them."""
 
-    def __init__(self, config: uvicorn.Config, studio: Studio) -> None:
+    def __init__(self, config: uvicorn.Config, studio: Studio, ready: Callable[[], None]) -> None:
         super().__init__(config)
-        self.studio = studio
+        self.studio, self.ready = studio, ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        threading.Thread(target=self.ready, daemon=True).start()  # a browser may take its time
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await self.studio.close()
