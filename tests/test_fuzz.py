@@ -399,6 +399,18 @@ def test_a_model_is_loaded_or_refused(folder, saved, way, value, at, new, of_ten
     said(found.effect, "outcome", {"well": True}, draws=20)
 
 
+@pytest.mark.parametrize(
+    ("part", "nonsense"),
+    [("rough", None), ("rough", {"outcome": {}}), ("rough", {"nobody": {}}), ("timings", 3)],
+)
+def test_what_is_known_of_a_fit_makes_sense_or_is_refused(folder, saved, part, nonsense):
+    content, data = copy.deepcopy(saved)
+    content["about"][part] = nonsense
+    write_model(folder / "wrong", content, data)
+    with pytest.raises(ModelFileError, match="describes no model"):
+        MissCNF.load(folder / "wrong")
+
+
 def test_parameters_that_are_no_numbers_are_refused(folder, saved):
     content, data = saved
     tensors = load(data)

@@ -38,6 +38,7 @@ from misscnf.model.storage import fingerprint, load_model, refusing, save_model
 from misscnf.options import from_dict
 from misscnf.queries.asking import Asked, Cache
 from misscnf.queries.simulate import QueryMixin
+from misscnf.queries.support import rough_sentence
 
 __all__ = ["FittedFlow", "facts"]
 
@@ -261,9 +262,11 @@ class FittedFlow(QueryMixin):
         self._table, self._cache = None, Cache(Asked(self.model_))
         self._digest, self._stands_for = about.get("table"), about.get("stands for")
         self.forms_ = {name: Form.from_dict(entry) for name, entry in about["forms"].items()}
-        self.comparison_, self.timings_ = about["comparison"], about.get("timings", {})
+        self.comparison_, self.timings_ = about["comparison"], dict(about.get("timings", {}))
         self.denied_ = tuple(from_dict(Contradiction, line) for line in about.get("denied", ()))
-        self.rough_, named = about.get("rough", {}), about.get("rivals", {})
+        self.rough_, named = dict(about.get("rough", {})), about.get("rivals", {})
+        for name in self.rough_:  # what a question would say of it can be said
+            rough_sentence(model.graph.nodes[model.graph.index(name)], self.rough_[name])
         self.rivals_ = {name: from_dict(Rival, entry) for name, entry in named.items()}
         self.unlikely_ = tuple(from_dict(Unlikely, one) for one in about.get("unlikely", ()))
         self.loss_starts_ = pd.DataFrame(about.get("loss starts", []))
