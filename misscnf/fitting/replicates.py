@@ -22,7 +22,7 @@ from misscnf.fitting.completions import Completions
 from misscnf.fitting.rivals import SolvedRival, Without, solve_rivals
 from misscnf.fitting.select.means import Rival
 from misscnf.fitting.settings import Replication, Settings
-from misscnf.fitting.solve.fisher import likelihood_noise
+from misscnf.fitting.solve.fisher import likelihood_noise, rows_by_chance
 from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.sandwich import Information, measure_information, moved
 from misscnf.fitting.solve.weak_directions import measure_weak_directions, without_open_directions
@@ -154,6 +154,8 @@ def replicate_fit(
         stands_for: How many rows the fit is of, where `rows` are some of them by chance.
     """
     timings = Timings()
+    if stands_for is not None:
+        rows = rows_by_chance(rows, settings.streaming.information_rows)
     with timings.stage("other forms"):
         solved = solve_rivals(model, structure, rows, settings, seed, rivals or {})
     about = (structure, rows, settings, seed, count, watch, timings, stands_for)
