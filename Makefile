@@ -113,7 +113,8 @@ studio: studio/node_modules
 	cd studio && npm run --silent check && npm run --silent build
 
 studio-test: studio/node_modules
-	cd studio && npm run --silent check && npm test --silent
+	cd studio && npm run --silent check && npm test --silent && npm run --silent build
+	git diff --exit-code --stat -- misscnf/studio/static  # what is committed is what is built
 
 # The pictures of a report and of the studio in docs/; needs Chromium.
 screenshots: setup

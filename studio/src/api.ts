@@ -34,7 +34,9 @@ export async function get<T>(path: string): Promise<T> {
 
 export async function send<T>(path: string, given: unknown, method = "POST"): Promise<T> {
   const headers = { "content-type": "application/json" };
-  return read<T>(await reach(path, { method, headers, body: JSON.stringify(given) }));
+  const body = JSON.stringify(given);
+  // What is on its way arrives though the tab is closed, as far as browsers grant it.
+  return read<T>(await reach(path, { method, headers, body, keepalive: body.length < 60000 }));
 }
 
 export async function upload(file: File): Promise<void> {

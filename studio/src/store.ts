@@ -142,8 +142,8 @@ class Store {
     this.set({ busy: "reading the table" });
     try {
       this.set({ table: await get<Table>("/api/table") });
+      this.look(); // of a long table its kinds take longest
       this.set({ kinds: await send<Kind[]>("/api/kinds", { kinds: this.drawing.kinds }) });
-      this.look();
     } catch (error) {
       this.fail(error);
     } finally {

@@ -106,6 +106,13 @@ def test_a_table_that_is_too_long_leaves_nothing(page, project, said):
     assert files(project) in (["tables", ".lock"], [".lock", "tables"])
 
 
+def test_two_gigabytes_are_refused_before_they_come(page, project):
+    headers = {"content-length": str(2 * 10**9)}
+    sentence = refused(page.put("/api/table?name=a.csv", content=b"a", headers=headers), 413)
+    assert "MB" in sentence
+    assert not [*project.folder.rglob("*.csv")]
+
+
 NAMES = ["", "..", ".", "../../x.csv", "/etc/x.csv", "a\\..\\b.csv", "x.exe", ".hidden.csv"]
 NAMES += ["a\0.csv", "a\n.csv", "x" * 300 + ".csv"]
 
