@@ -19,6 +19,7 @@ from misscnf.cli.options import (
     KindsFile,
     Latents,
     Losses,
+    Memory,
     Na,
     Quiet,
     Separator,
@@ -47,6 +48,7 @@ def check(
     time: Time = None,
     varying: Varying = None,
     kinds: KindsFile = None,
+    memory: Memory = None,
     na: Na = None,
     sep: Separator = None,
     decimal: Decimal = None,
@@ -70,7 +72,8 @@ def check(
         _tell(found, json=json)
     causal_graph = inputs.read_graph(graph, block, latent)
     inputs.check_nodes(pair or (), causal_graph, f"--effect {effect}")
-    frame = inputs.read_rows(data, how)
+    stream = inputs.read_stream(data, memory, how)
+    frame = inputs.read_rows(data, how) if stream is None else inputs.read_sample(stream)
     causal_graph = inputs.with_auxiliary(causal_graph, auxiliary, frame)
     causal_graph = inputs.with_loss(causal_graph, loss, frame)
     inputs.check_kinds(kinds, causal_graph, frame)

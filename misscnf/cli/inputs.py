@@ -39,6 +39,7 @@ __all__ = [
     "read_latents",
     "read_rows",
     "read_stream",
+    "read_sample",
     "read_model_rows",
     "read_model_stream",
     "batches",
@@ -97,6 +98,15 @@ def read_stream(source: str, memory: str | None, how: Reading | None = None) -> 
 
     with naming("--memory"):
         return open_stream(source, memory, Streaming().bytes_a_cell, how)
+
+
+def read_sample(stream: TableStream) -> pd.DataFrame:
+    """Returns rows by chance of a table that is too large to look at whole, and says how many."""
+    from misscnf.fitting.settings import Streaming
+
+    frame = stream.sample(Streaming().sample_rows)
+    say(f"looked at {len(frame)} of {len(stream)} rows, by chance: all figures are of these")
+    return frame
 
 
 def read_model_rows(

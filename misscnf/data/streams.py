@@ -24,10 +24,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 
 from misscnf.data.files import Reading, apply_reading, read_text_in_parts, text_cells
 from misscnf.data.parquet import Shards
 from misscnf.data.rows import ROWS_AT_ONCE
+from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.paths import expanded
 
@@ -86,6 +88,16 @@ class TableStream:
         """Returns all cells of one column."""
         frame = _to_frame(self.shards.read([name]))
         return apply_reading(frame, self.reading.of([name]), self.name)[name]
+
+    def sample(self, most: int, seed: int = 0) -> pd.DataFrame:
+        """Returns rows by chance, in their order; all rows where they are no more than that."""
+        order = torch.randperm(len(self), generator=derive_generator(seed, "sample of rows"))
+        chosen, start, found = order[:most].sort().values.numpy(), 0, list[pd.DataFrame]()
+        for frame in self.frames():
+            mine = chosen[np.searchsorted(chosen, start) :] - start
+            found.append(frame.iloc[mine[mine < len(frame)]])
+            start += len(frame)
+        return pd.concat(found)
 
     def holed_columns(self) -> list[str]:
         """Returns the names of the columns that have holes."""

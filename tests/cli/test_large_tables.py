@@ -1,5 +1,7 @@
 """Verbs on tables that are larger than memory: the answers in memory, a batch at a time."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -90,6 +92,17 @@ def test_what_needs_replicates_says_so(call, here):
     assert result.exit_code == 2
     assert "misscnf fit --replicates" in result.stderr
     assert not (here / "x.csv").exists()
+
+
+def test_check_looks_at_rows_by_chance_and_says_so(call, here, monkeypatch):
+    sample = streams.TableStream.sample
+    monkeypatch.setattr(streams.TableStream, "sample", lambda self, most: sample(self, 150))
+    line = ["check", "data.csv", "--graph", "graph.dot", "--json"]
+    whole, part = call(line), call([*line, "--memory", "1kB"])
+    assert whole.exit_code == part.exit_code
+    assert "looked at 150 of 200 rows, by chance" in part.stderr
+    found = [json.loads(one.stdout) for one in (whole, part)]
+    assert [one["rows"] for one in found] == [200, 150]
 
 
 def test_standard_output_is_no_place_for_batches(call):
