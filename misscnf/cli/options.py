@@ -67,14 +67,16 @@ Auxiliary = Annotated[
 Id = Annotated[
     str | None, option("--id", "The column that says who, in a table over time.", "NAME")
 ]
-Time = Annotated[str | None, option("--time", "The column that says when.", "NAME")]
+Time = Annotated[
+    str | None, option("--time", "The column that says when (more in docs/panels.md).", "NAME")
+]
 Varying = Annotated[
     str | None,
-    option("--varying", "Over time: columns measured at each visit though constant.", "NAMES"),
+    option("--varying", "Columns measured at each visit though constant.", "NAMES", hidden=True),
 ]
 Untied = Annotated[
     str | None,
-    option("--untied", "Over time: columns with a mechanism a visit; all for all.", "NAMES"),
+    option("--untied", "Columns with a mechanism a visit; all for all.", "NAMES", hidden=True),
 ]
 Latents = Annotated[
     list[str] | None,
