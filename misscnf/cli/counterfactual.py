@@ -19,6 +19,7 @@ from misscnf.cli.options import (
     Separator,
     option,
 )
+from misscnf.errors import InputError
 
 __all__ = ["counterfactual"]
 
@@ -61,6 +62,11 @@ def counterfactual(
     arguments.check_share(interval, "--interval")
     how = inputs.reading(na, sep, decimal, dates)
     asked = inputs.outline(model)
+    if asked.panel_ is not None:
+        raise InputError(
+            "counterfactuals of a table over time are there in Python alone: "
+            "model.counterfactual(df, do={'A': 1})."
+        )
     arm = arguments.read_arm(do, "--do", asked)
     stream = inputs.read_model_stream(data, out, asked, memory, how)
     fitted = inputs.open_model(model, quiet=quiet)

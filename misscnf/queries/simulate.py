@@ -25,6 +25,7 @@ import torch
 from scipy.special import stdtrit
 from torch import Tensor
 
+from misscnf.data.panel import Panel
 from misscnf.data.table import IncompleteTable, Table, read_table
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
@@ -224,9 +225,11 @@ class QueryMixin(SensitivityMixin):
         what that assumes).
 
         Arguments:
-            df: The factual rows.
-            do: Interventions: values, rules or draws (docs/policies.md). A rule reads the row as
-                it would have been; its own column, as it would have been by itself.
+            df: The factual rows. Over time, a long table: what comes back has every visit of each
+                person up to the event that ends their course in the intervened world.
+            do: Interventions: values, rules or draws (docs/policies.md), over time regimes. A rule
+                reads the row as it would have been; its own column, as it would have been by
+                itself.
             draws: Draws of each row, in levels (draw, row); None for one, with the rows' index.
             interval: A level such as 0.95: instead of draws, a line a row with the mean of its
                 draws (the most frequent level), and for each column of numbers that the
@@ -237,7 +240,10 @@ class QueryMixin(SensitivityMixin):
             seed: Where randomness starts.
         """
         self._graph()  # refuses a model that is not fitted
-        self._refuse_panel("counterfactual")
+        if self.panel_ is not None:
+            if interval is not None:
+                self._refuse_panel("counterfactual with interval=", "ask for draws=")
+            do = at_all_visits(do, self.panel_)
         self._refuse_level(interval, replicates)
         table = self._read(df)
         several = self.settings_.replicates.row_completions if interval is not None else 1
@@ -258,6 +264,8 @@ class QueryMixin(SensitivityMixin):
             shown = self._frame(
                 table, values, flat=draws is None, replaced=touched, exact=policies
             )
+            if self.panel_ is not None:
+                return _courses(self.panel_, shown, table.index)
             return self._claimed(shown, policies)
         found, _ = self._replicates(interval, data, replicates)
         if found is not None and found.doubt is not None:
@@ -494,6 +502,17 @@ class QueryMixin(SensitivityMixin):
         ]
         readings = {i: reading for i, (reading, _) in kept.items()}
         return StructuralModel(graph.with_readings(readings), mechanisms)
+
+
+def _courses(panel: Panel, shown: pd.DataFrame, people: pd.Index) -> pd.DataFrame:
+    """Returns the courses of people as a long table, in levels (draw, row) where drawn often."""
+    if shown.index.nlevels > 1:
+        draws = shown.index.get_level_values(0).unique()
+        parts = {draw: _courses(panel, shown.loc[draw], people) for draw in draws}
+        return pd.concat(parts, names=["draw", "row"])
+    found = panel.long(shown)
+    found[panel.id] = people.to_numpy()[found[panel.id].to_numpy()]
+    return found
 
 
 def _conditional(joint: RowLikelihood, below: RowLikelihood) -> RowLikelihood:

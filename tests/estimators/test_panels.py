@@ -197,7 +197,7 @@ def test_what_is_not_there_yet_is_refused(holed):
     table, model = holed
     for ask in (
         lambda: model.check(table, do={"A[0]": 1}),
-        lambda: model.counterfactual(table, do={"A[0]": 1}),
+        lambda: model.counterfactual(table, do={"A[0]": 1}, interval=0.9),
         lambda: model.sensitivity("L[3]", do={"A[0]": 1}, shift=[0, 1]),
     ):
         with pytest.raises(InputError, match="not there yet for tables over time"):

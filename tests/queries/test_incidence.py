@@ -267,3 +267,41 @@ def test_what_cannot_be_asked_is_refused(model, table):
     ]:
         with pytest.raises(InputError, match=words.replace("[", r"\[")):
             ask()
+
+
+def test_the_natural_course_of_a_person_is_what_happened(model, table):
+    """The noise that was abducted makes the row again; who left goes on in the other world."""
+    some = table[table["id"] < 60]
+    again = model.counterfactual(some, do={"A": "A[t]"})
+    both = again.merge(some, on=["id", "visit"], suffixes=("", "_seen"))
+    assert len(both) == len(some)
+    for name in "LAY":
+        assert (both[name] == both[f"{name}_seen"]).all()
+    assert len(again) == len(some)  # an event ends it there as well
+
+
+def test_a_course_ends_at_the_event_of_its_world(model, table):
+    some = table[table["id"] < 300]
+    drawn = model.counterfactual(some, do={"A": 0}, draws=2)
+    assert list(drawn.index.names) == ["draw", "row"]
+    assert (drawn["A"] == 0).all()
+    ended = drawn.groupby(["draw", "id"])["Y"].agg(["sum", "last", "size"])
+    assert ((ended["sum"] == 0) & (ended["size"] == 3) | (ended["last"] == 1)).all()
+    assert (ended["sum"] <= 1).all()
+    assert ended["sum"].mean() > some.groupby("id")["Y"].sum().mean()  # never treated: more events
+    first = drawn.loc[0].drop_duplicates("id").set_index("id")["L"]
+    assert (first == some.drop_duplicates("id").set_index("id")["L"]).all()
+
+
+def test_nothing_is_imputed_after_an_event(model, table):
+    """Rows that a table has after an event stay empty; holes before it are filled."""
+    had = table.loc[table["Y"] == 1, "id"].iloc[:40]
+    last = table[table["id"].isin(had) & (table["visit"] == 0) & (table["Y"] == 1)]
+    empty = last.assign(visit=1)[["id", "visit"]]
+    holed = table[table["id"].isin(had)].astype(float)
+    holed.loc[holed["visit"] == 0, "L"] = np.nan
+    filled = model.impute(pd.concat([holed, empty], ignore_index=True), 2)
+    gone = filled.merge(empty, on=["id", "visit"])
+    assert len(gone) == 2 * len(empty) > 0
+    assert gone[["L", "A", "Y"]].isna().all(axis=None)
+    assert filled["L"].isna().sum() == len(gone)
