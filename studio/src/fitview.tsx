@@ -54,6 +54,11 @@ export function FitView() {
         </button>
         {(!table || !drawing.nodes.length) && <span class="quiet">A table and a graph come first.</span>}
       </div>
+      {project?.interrupted && !running && (
+        <p class="quiet">
+          A fit was stopped. It goes on where graph, kinds, preset and seed are as they were, and begins anew otherwise.
+        </p>
+      )}
       <Progress task="fit" />
       {model && !running && (
         <>
