@@ -123,13 +123,6 @@ neighbours: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt $(NEIGHBOURS)
 	$(BIN)/python -m pytest tests/test_dowhy.py
 
-# Packages that a fitted model can be handed to, whose own pins are older than ours.
-NEIGHBOURS := dowhy causal-learn cvxpy llvmlite numba tqdm
-.PHONY: neighbours
-neighbours: setup
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt $(NEIGHBOURS)
-	$(BIN)/python -m pytest tests/test_dowhy.py
-
 # The pictures of a report and of the studio in docs/; needs Chromium.
 screenshots: setup
 	$(BIN)/python docs/screenshots.py
