@@ -200,16 +200,18 @@ class Question:
         """Returns an answer that says where the model cannot tell groups apart."""
         held = {name: value for arm in self.interventions for name, value in arm.items()}
         rules = any(isinstance(value, str) or callable(value) for value in held.values())
-        reads = [name for name in self.group.reads if name in self.graph.nodes]
-        nodes = [self.graph.index(name) for name in held]
-        about = (nodes, self.node, [self.graph.index(name) for name in reads])
-        if rules or not held or not reads or may_differ(model, *about):
+        names, nodes = self.graph.nodes, [self.graph.index(name) for name in held]
+        reads = {self.graph.index(name) for name in self.group.reads if name in names}
+        beside = [names[node] for node in sorted(reads)]
+        if any(self.graph.parents[node] for node in self.group.taken):
+            reads, beside = reads.union(self.group.taken), [*beside, "its causes"]
+        if rules or not held or not reads or may_differ(model, nodes, self.node, reads):
             return effect
         outcome = self.schema.columns[self.node]
         scale = " on the scale of its line" if outcome.domain.discrete else ""
         note = (
             f"equal by construction{scale}: the model has no interaction of {', '.join(held)} "
-            f"with {', '.join(reads)} on {outcome.name}; the rows were not asked "
+            f"with {', '.join(beside)} on {outcome.name}; the rows were not asked "
             f"whether groups differ."
         )
         equal = not outcome.domain.discrete

@@ -74,6 +74,15 @@ def test_a_line_says_that_its_groups_are_equal_by_construction(linear, model):
     assert not model.effect("y", **ON_TREATMENT, where="age > 60").equal_groups
 
 
+def test_the_treated_are_a_group_by_what_causes_the_treatment(table, linear):
+    confounded = MissCNF("age -> treated; sex, age, treated -> y", "linear", progress=False)
+    found = confounded.fit(table).effect("y", **ON_TREATMENT, treated=True)
+    assert found.equal_groups
+    assert "no interaction of treated with its causes on y" in str(found)
+    by_chance = linear.effect("y", **ON_TREATMENT, treated=True)  # nothing causes it there
+    assert not by_chance.equal_groups
+
+
 def test_without_an_intervention_the_mean_is_that_of_the_outcome(model, linear, table):
     """The outcome is lost at random, so that the rows that show it have the same mean; five
     standard errors."""
