@@ -59,7 +59,10 @@ def workers(jobs: int | None = None, cluster: str | None = None) -> Iterator[Non
 
 
 def each(
-    call: Callable[..., Found], arguments: Sequence[tuple[Any, ...]], rounds: int = 3
+    call: Callable[..., Found],
+    arguments: Sequence[tuple[Any, ...]],
+    rounds: int = 3,
+    tell: Callable[[int], object] | None = None,
 ) -> list[Found]:
     """Returns what a function finds for each tuple of arguments, in their order.
 
@@ -67,8 +70,15 @@ def each(
         call: The function; importable, so that other processes find it.
         arguments: What it is called with.
         rounds: How often lost work is handed out, before it is done here.
+        tell: Is told the number of each tuple whose result has come, in the order of coming.
     """
     found: dict[int, Found] = {}
+
+    def keep(number: int, its: Found) -> None:
+        found[number] = its
+        if tell is not None:
+            tell(number)
+
     for _ in range(rounds):
         left = [number for number in range(len(arguments)) if number not in found]
         if len(left) < 2 or get_active_backend()[1] in (None, 1):
@@ -78,13 +88,13 @@ def each(
             for number, its in parallel(
                 joblib.delayed(_numbered)(number, call, arguments[number]) for number in left
             ):
-                found[number] = its
+                keep(number, its)
         except _lost() as error:
             lost = len(arguments) - len(found)
             logger.warning("A worker died (%s); %d parts start again.", type(error).__name__, lost)
     for number in range(len(arguments)):
         if number not in found:
-            found[number] = call(*arguments[number])
+            keep(number, call(*arguments[number]))
     return [found[number] for number in range(len(arguments))]
 
 

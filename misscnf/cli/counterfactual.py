@@ -87,7 +87,7 @@ def counterfactual(
             inputs.naming(inputs.shown(data)),
             outputs.in_batches([out], several or 1, types, json=json) as parts,
         ):
-            for before, rows, its in inputs.batches(stream, seed):
+            for before, rows, its in inputs.batches(stream, seed, quiet=quiet):
                 found = worlds(rows, its, before)
                 for k, part in enumerate(parts):
                     part.add(found.iloc[k * len(rows) :][: len(rows)])

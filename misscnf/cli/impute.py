@@ -80,7 +80,7 @@ def impute(
             inputs.naming(inputs.shown(data)),
             outputs.in_batches(outs, draws + original, types, json=json) as parts,
         ):
-            for before, rows, its in inputs.batches(stream, seed):
+            for before, rows, its in inputs.batches(stream, seed, quiet=quiet):
                 drawn = fitted.impute(rows, draws, proper=proper, latents=latents, seed=its)
                 tables = [drawn.iloc[k * len(rows) :][: len(rows)] for k in range(draws)]
                 tables = [rows, *tables] if original else tables

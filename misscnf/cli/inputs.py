@@ -24,6 +24,7 @@ from misscnf.data.files import Reading, read_table
 from misscnf.data.kinds import read_requests
 from misscnf.data.model_file import Outline
 from misscnf.data.table import holed_columns
+from misscnf.display.progress import ProgressBar
 from misscnf.errors import InputError, naming
 from misscnf.graph import CausalGraph
 from misscnf.graph.readers import names_a_file
@@ -149,18 +150,24 @@ def read_model_stream(
     return stream
 
 
-def batches(stream: TableStream, seed: int) -> Iterator[tuple[int, pd.DataFrame, int]]:
+def batches(
+    stream: TableStream, seed: int, *, quiet: bool
+) -> Iterator[tuple[int, pd.DataFrame, int]]:
     """Yields how many rows came before, a batch of rows, and a seed of its own.
 
     The first has the seed itself, so that a table of one batch has the answers of one in memory.
+    Unless it is to be quiet, it shows how far the rows have come.
     """
     from misscnf.draws import derive_generator
 
     start = 0
-    for number, frame in enumerate(stream.frames()):
-        its = derive_generator(seed, "batch", number).initial_seed() if number else seed
-        yield start, frame, its
-        start += len(frame)
+    with ProgressBar("rows", show=False if quiet else None) as bar:
+        bar.rows(start, len(stream), "rows")
+        for number, frame in enumerate(stream.frames()):
+            its = derive_generator(seed, "batch", number).initial_seed() if number else seed
+            yield start, frame, its
+            start += len(frame)
+            bar.rows(start, len(stream), "rows")
 
 
 def arrow_types(stream: TableStream) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def log_prob(
             inputs.naming(inputs.shown(data)),
             outputs.in_batches([out], 1, {"reason": pa.string()}, json=json) as (part,),
         ):
-            for before, rows, its in inputs.batches(stream, seed):
+            for before, rows, its in inputs.batches(stream, seed, quiet=quiet):
                 part.add(scores(rows, its, before))
         return
     frame = inputs.read_model_rows(data, asked, how, partial=True)

@@ -9,7 +9,7 @@ every row is in it with the same chance. Which cells can be seen together is kno
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -59,6 +59,7 @@ class LargeTable:
         latent: Mapping[str, int | None] | None = None,
         sample_rows: int,
         seed: int = 0,
+        tell: Callable[[int, int, str], object] | None = None,
     ) -> LargeTable:
         """Reads a table whose columns are found by the names of nodes.
 
@@ -70,6 +71,7 @@ class LargeTable:
             latent: Nodes that nobody measures, with their numbers of classes.
             sample_rows: Rows of the sample, at most.
             seed: Where its randomness starts.
+            tell: Is told how many rows are read, of how many, and that they are.
         """
         head, hidden, nodes = stream.head(), latent or {}, tuple(nodes)
         named = measured_nodes(nodes, head, hidden)
@@ -90,6 +92,8 @@ class LargeTable:
                 mine = chosen[np.searchsorted(chosen, start) :] - start
                 some.append(frame.iloc[mine[mine < len(frame)]])
                 start += len(frame)
+                if tell is not None:
+                    tell(start, len(stream), "reading rows")
         shown = np.frombuffer(b"".join(sorted(patterns)), dtype=bool).reshape(-1, len(nodes))
         sample = IncompleteTable.read(pd.concat(some), nodes, schema)
         rows = StoredRows(path, len(nodes), start, tuple(range(len(nodes))), folder)

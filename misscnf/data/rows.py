@@ -7,14 +7,22 @@ the table by itself. Here rows lie in memory; other sources hand out the same fr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-__all__ = ["ROWS_AT_ONCE", "Batch", "RowSource", "MemoryRows", "SelectedRows", "JoinedRows"]
+__all__ = [
+    "ROWS_AT_ONCE",
+    "Batch",
+    "RowSource",
+    "MemoryRows",
+    "SelectedRows",
+    "JoinedRows",
+    "ToldRows",
+]
 
 ROWS_AT_ONCE = 65_536
 """Rows of a batch, unless somebody asks for fewer: it bounds the memory of a pass."""
@@ -108,6 +116,34 @@ class JoinedRows(RowSource):
         parts = self.first.take(rows[~later]), self.second.take(rows[later] - len(self.first))
         order = torch.argsort(torch.argsort(later, stable=True))
         return Batch(*(torch.cat(pair)[order] for pair in zip(*parts, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class ToldRows(RowSource):
+    """Rows of a source whose passes are followed by somebody."""
+
+    source: RowSource
+    tell: Callable[[int, int, str], object]
+    """is told how many rows of a pass are done, of how many, and what the pass is"""
+    what: str
+
+    @property
+    def columns(self) -> int:
+        return self.source.columns
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def take(self, rows: Tensor) -> Batch:
+        return self.source.take(rows)
+
+    def batches(self, size: int = ROWS_AT_ONCE) -> Iterator[Batch]:
+        done = 0
+        self.tell(done, len(self), self.what)
+        for batch in self.source.batches(size):
+            yield batch
+            done += len(batch.values)
+            self.tell(done, len(self), self.what)
 
 
 def _batch(values: Tensor, observed: Tensor) -> Batch:

@@ -4,7 +4,8 @@ A line has the stage, the share that is done, the time since the start and what 
 
     left = elapsed · (1 − share) / share,
 
-and goes through the package's log, so that `--quiet` leaves it out.
+and goes through the package's log, so that `--quiet` leaves it out. A pass over rows says how many
+of them it does a second too.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class ProgressBar:
         self._what, self._lines = what, show is None and not terminal
         self._seconds_a_line = seconds_a_line
         self._stage, self._since, self._said = "", 0.0, 0.0
+        self._pass, self._began, self._before = "", 0.0, 0
 
     def __enter__(self) -> Self:
         self._since = self._said = time.monotonic()
@@ -62,6 +64,16 @@ class ProgressBar:
             self._told(done, total, note, what or self._what)
         if self._lines:
             self._say(done, total, note, what or self._what)
+
+    def rows(self, done: int, total: int, what: str) -> None:
+        """Shows how many rows of a pass are done, and how many a second since it began."""
+        now = time.monotonic()
+        if what != self._pass:
+            self._pass, self._began, self._before = what, now, done
+        elapsed = now - self._began
+        fast = elapsed >= 1.0  # a pass that has just begun tells nothing yet
+        note = f"{(done - self._before) / elapsed:,.0f} rows a second" if fast else ""
+        self(done, total, note, what)
 
     def _say(self, done: int, total: int, note: str, stage: str) -> None:
         now = time.monotonic()

@@ -280,7 +280,9 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
                 "sample_rows": settings.streaming.sample_rows,
                 "seed": self.seed,
             }
-            large = LargeTable.read(stream, graph.nodes, **about, **chosen)
+            with ProgressBar("reading rows", show=self.progress) as bar:
+                chosen["tell"] = bar.rows
+                large = LargeTable.read(stream, graph.nodes, **about, **chosen)
             table = large.sample
         ties = None if self.ties is None else read_ties(self.ties, graph)
         if ties is not None:
@@ -316,6 +318,7 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
                 fitted = fit_model(structure, train, held_out, settings, **how)
             else:
                 sample = train, held_out
+                how["tell"] = bar.rows
                 fitted, of_all = fit_many(structure, large.rows, sample, settings, **how)
         if large is not None and of_all:
             shift = large.log_slope, math.nan

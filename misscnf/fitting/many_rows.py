@@ -22,13 +22,14 @@ import copy
 import logging
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
-from misscnf.data.rows import ROWS_AT_ONCE, MemoryRows, RowSource
+from misscnf.data.rows import ROWS_AT_ONCE, MemoryRows, RowSource, ToldRows
 from misscnf.draws import derive_generator
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.fit import Fitted, fit_model
@@ -49,6 +50,9 @@ __all__ = ["fit_many", "move_to_all"]
 
 logger = logging.getLogger("misscnf")
 
+Tell: TypeAlias = Callable[[int, int, str], object]
+"""Who is told of a pass: the rows done, of how many, and which pass it is."""
+
 
 def fit_many(
     structure: Structure,
@@ -60,6 +64,7 @@ def fit_many(
     device: torch.device | str = "cpu",
     checkpoint: str | os.PathLike[str] | None = None,
     watch: Watcher | None = None,
+    tell: Tell | None = None,
 ) -> tuple[Fitted, bool]:
     """Fits a causal flow to rows that memory does not hold.
 
@@ -72,6 +77,7 @@ def fit_many(
         device: Where networks are trained.
         checkpoint: A directory that lets an interrupted fit go on.
         watch: Called after each epoch, and after each pass.
+        tell: Is told how far a pass over all rows has come.
 
     Returns:
         The fit, and whether it is that of all rows; otherwise it is that of the sample.
@@ -84,7 +90,8 @@ def fit_many(
     }
     line = structure.build(Shape(hidden=())).linear_forms()
     if not settings.train and all(form is not None for form in line):
-        return fit_model(structure, rows, None, settings, **about), True
+        followed = rows if tell is None else ToldRows(rows, tell, "sums of all rows")
+        return fit_model(structure, followed, None, settings, **about), True
     train, held_out = sample
     few = len(train) + (0 if held_out is None else len(held_out))
     fitted = fit_model(structure, train, held_out, settings, **about)
@@ -104,11 +111,12 @@ def fit_many(
         logger.warning("Beside hidden causes the fit stays that of %d rows by chance.", few)
         return fitted, False
     if all(form is not None for form in fitted.model.linear_forms()):
-        found = fit_linear_gaussian(fitted.structure, rows, settings.solving)
+        followed = rows if tell is None else ToldRows(rows, tell, "sums of all rows")
+        found = fit_linear_gaussian(fitted.structure, followed, settings.solving)
         model, passes = found.model, [found.log_prob]
     else:
         place = _checkpoint(checkpoint, fitted, rows, settings, seed)
-        model, passes = move_to_all(fitted.model, rows, train, settings, seed, watch, place)
+        model, passes = move_to_all(fitted.model, rows, train, settings, seed, watch, place, tell)
     history = [
         EpochRecord(epoch=number + 1, train=mean, stage=f"all {len(rows)} rows")
         for number, mean in enumerate(passes)
@@ -138,6 +146,7 @@ def move_to_all(
     seed: int = 0,
     watch: Watcher | None = None,
     checkpoint: Checkpoint | None = None,
+    tell: Tell | None = None,
 ) -> tuple[StructuralModel, list[float]]:
     """Returns lines and curves at the maximum for all rows, and the log-density of each pass.
 
@@ -149,6 +158,7 @@ def move_to_all(
         seed: Where the randomness of the information starts.
         watch: Called after each pass.
         checkpoint: Where each pass is kept.
+        tell: Is told how far a pass has come.
     """
     rules, found = settings.streaming, list[float]()
     information = _information(model, rows, sample, settings, seed)
@@ -157,7 +167,8 @@ def move_to_all(
         model, found = model.with_state(kept[0]), list(kept[1]["passes"])
     best, share = _Place(model), 1.0
     for number in range(len(found), rules.passes):
-        value, gradient = _pass_over(model, rows, settings.integration.linear)
+        name = f"pass {number + 1} over all rows"
+        value, gradient = _pass_over(model, rows, settings.integration.linear, name, tell)
         if value < best.value:
             share *= 0.25
         else:
@@ -188,13 +199,30 @@ def _information(
     return replace(found, matrix=times * found.matrix, complete=times * found.complete)
 
 
-def _pass_over(model: StructuralModel, rows: RowSource, effort: Effort) -> tuple[float, Tensor]:
+def _pass_over(
+    model: StructuralModel,
+    rows: RowSource,
+    effort: Effort,
+    name: str = "",
+    tell: Tell | None = None,
+) -> tuple[float, Tensor]:
     """Returns the log-likelihood of all rows and of the prior, and its gradient (p,)."""
     parts = [
         (model, rows, start, min(start + ROWS_AT_ONCE, len(rows)), effort)
         for start in range(0, len(rows), ROWS_AT_ONCE)
     ]
-    values, gradients = zip(*each(_part, parts), strict=True)
+    done = 0
+
+    def count(part: int) -> None:
+        nonlocal done
+        start, stop = parts[part][2:4]
+        done += stop - start
+        if tell is not None:
+            tell(done, len(rows), name)
+
+    if tell is not None:
+        tell(done, len(rows), name)
+    values, gradients = zip(*each(_part, parts, tell=count), strict=True)
     value, gradient = sum(values), torch.stack(gradients).sum(0)
     laws = [model.block(block) for block in range(len(model.blocks))]
     priors = [prior for prior in (law.log_prior() for law in laws) if prior is not None]

@@ -44,3 +44,16 @@ def test_a_function_is_told_of_every_step_and_nobody_else(clock, caplog):
         bar(2, 3, "a note", "networks")
     assert told == [(1, 3, "", "fitting"), (2, 3, "a note", "networks")]
     assert not caplog.records
+
+
+def test_a_pass_over_rows_says_how_many_a_second(clock, caplog):
+    caplog.set_level(logging.INFO, "misscnf")
+    with ProgressBar("fitting", show=None) as bar:
+        for name in ("pass 1", "pass 2"):
+            for done in range(0, 5001, 1000):
+                bar.rows(done, 5000, name)
+                clock[0] += 4.0
+    assert [record.getMessage() for record in caplog.records] == [
+        "pass 1: 4000 of 5000 (80 %); 16 s so far, about 4 s left; 250 rows a second",
+        "pass 2: 2000 of 5000 (40 %); 8 s so far, about 12 s left; 250 rows a second",
+    ]

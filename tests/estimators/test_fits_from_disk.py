@@ -1,12 +1,14 @@
 """A fit that reads its rows from disk is the fit in memory."""
 
 import logging
+import signal
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from misscnf import InputError, MissCNF
+from misscnf.fitting import many_rows
 
 GRAPH = "a -> b; a -> c; b -> c"
 ON_DISK = {"memory": "1kB"}
@@ -88,6 +90,52 @@ def test_levels_move_on_to_all_rows(paths, caplog):
     sample = MissCNF(GRAPH, "linear", progress=False).fit(mixed().iloc[:600])
     np.testing.assert_allclose(coefficients(other), coefficients(one), rtol=0, atol=1e-5)
     assert np.abs(coefficients(sample) - coefficients(one)).max() > 0.01
+
+
+@pytest.fixture
+def in_parts(paths, monkeypatch):
+    """Fits lines and logits in passes of twelve parts; `how` says who works on them."""
+    monkeypatch.setattr(many_rows, "ROWS_AT_ONCE", 250)
+
+    def fit(*, progress=False, **how):
+        model = MissCNF(GRAPH, "linear", progress=progress, settings=SAMPLE)
+        return model.fit(paths / "mixed.parquet", **ON_DISK, **how)
+
+    return fit
+
+
+def test_a_cluster_finds_the_bits_of_one_process(in_parts):
+    distributed = pytest.importorskip("distributed")
+    one = in_parts()
+    about = {"processes": False, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(n_workers=2, **about) as there:
+        other = in_parts(cluster=there.scheduler_address)
+        done = sum(worker.state.executed_count for worker in there.workers.values())
+    assert done == 12 * len(other.history_)
+    np.testing.assert_array_equal(coefficients(other), coefficients(one))
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_costs_a_fit_its_part_and_not_the_answer(in_parts, caplog):
+    psutil, killed = pytest.importorskip("psutil"), []
+
+    def kill(done, total, note, stage):
+        if stage == "pass 1 over all rows" and done and not killed:
+            there = psutil.Process().children(recursive=True)
+            killed.append(next(one for one in there if "popen_loky" in " ".join(one.cmdline())))
+            killed[0].send_signal(signal.SIGKILL)
+
+    one, other = in_parts(), in_parts(progress=kill, n_jobs=2)
+    assert "A worker died" in caplog.text
+    np.testing.assert_array_equal(coefficients(other), coefficients(one))
+
+
+def test_passes_say_how_many_rows_are_done(in_parts):
+    told = []
+    in_parts(progress=lambda done, total, note, stage: told.append((done, total, stage)))
+    assert [step for step in told if step[2] == "reading rows"] == [(3000, 3000, "reading rows")]
+    first = [done for done, _, stage in told if stage == "pass 1 over all rows"]
+    assert first == list(range(0, 3001, 250))
 
 
 def test_networks_and_files_that_fit_are_as_they_were(paths):
