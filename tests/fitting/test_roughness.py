@@ -7,6 +7,7 @@ import torch
 from scipy.stats import binom, kstest
 
 from misscnf import MissCNF
+from misscnf.fitting.select import roughness
 from misscnf.fitting.select.nonlinearity import times
 from misscnf.fitting.select.scores import Left, p_value, residual_of
 from misscnf.fitting.settings import Selection
@@ -128,3 +129,23 @@ def test_the_report_has_a_line_that_says_where_and_what_to_do(model):
         if line.about == "Waves and jumps"
     ]
     assert line.state == "fine"
+
+
+def test_members_of_a_block_are_not_asked():
+    """No cause is claimed among them, so that no answer leans on how they wave."""
+    df = table(waving, lost=0.1)[["x", "y", "z"]]
+    model = MissCNF("w -> z", "linear", blocks={"w": ["x", "y"]}, progress=False).fit(df)
+    assert not set(model.rough_) & {"x", "y"}
+    asked = MissCNF("x -> y -> z", "linear", progress=False).fit(df)
+    assert "y" in asked.rough_
+
+
+def test_waves_of_more_levels_than_rows_can_tell_apart_are_not_built(monkeypatch):
+    rng = np.random.default_rng(0)
+    x, level = rng.normal(size=150), rng.choice(list("abcdef"), 150)
+    built = []
+    monkeypatch.setattr(roughness, "_Waves", lambda *given: built.append(given))
+    model = MissCNF("x -> level", "linear", progress=False)
+    model.fit(pd.DataFrame({"x": x, "level": level}))
+    assert not built
+    assert "level" not in model.rough_

@@ -49,12 +49,18 @@ class Given:
 
     def may_train(self, block: int) -> bool:
         """Whether a block may have networks and splines, which are trained, not solved for."""
-        structure, selection = self.structure, self.selection
-        names = [structure.graph.nodes[i] for i in structure.blocks[block]]
-        member = any(structure.graph.block_of(name) for name in names)
-        crowded = len(self.rows) < selection.rows_a_feature * self._features(block)
-        solved = (member and not selection.whole_members) or (crowded and self.wide(block))
-        return structure.may_grow(block) and not solved
+        crowded = len(self.rows) < self.selection.rows_a_feature * self._features(block)
+        solved = self.member(block) or (crowded and self.wide(block))
+        return self.structure.may_grow(block) and not solved
+
+    def member(self, block: int) -> bool:
+        """Whether a block of parameters is that of members of a block of columns.
+
+        No cause is claimed among these, so that their laws are kept simple.
+        """
+        graph, nodes = self.structure.graph, self.structure.blocks[block]
+        among = any(graph.block_of(graph.nodes[node]) for node in nodes)
+        return among and not self.selection.whole_members
 
     def _features(self, block: int) -> int:
         return sum(domain.features for domain in self.structure.parents_of(block))

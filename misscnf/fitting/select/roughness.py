@@ -59,7 +59,7 @@ def rough_blocks(model: StructuralModel, given: Given) -> Mapping[int, Rough]:
     blocks = [
         block
         for block in range(len(model.blocks))
-        if not given.wide(block)
+        if not (given.wide(block) or given.member(block))
         and not structure.beside_hidden(block)  # whose completions follow the fit by themselves
         and any(domain.states is None for domain in structure.parents_of(block))
     ]
@@ -69,11 +69,15 @@ def rough_blocks(model: StructuralModel, given: Given) -> Mapping[int, Rough]:
     tests = ScoreTests(model, given.complete(model, "rough"), blocks, straight)
     for block in blocks:
         bands, parents, first = list[_Band](), list[int](), 0
+        most = len(given.rows) / settings.rows_a_wave / (2.0 * tests.outputs(block))
         for parent, domain in enumerate(structure.parents_of(block)):
             for band in settings.rough_bands if domain.states is None else ():
-                bands.append((first, band))
-                parents.append(parent)
+                if len(band) <= most:  # more waves than the rows could tell apart fill memory
+                    bands.append((first, band))
+                    parents.append(parent)
             first += domain.features
+        if not bands:
+            continue
         # All bands at once: what is regressed out of them is the same.
         left = tests.left(block, _Waves(bands, settings.farthest))
         lengths = [len(frequencies) for _, frequencies in bands]

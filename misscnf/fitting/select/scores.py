@@ -96,6 +96,12 @@ class ScoreTests:
         self.nuisance: Mapping[int, Tensor] = {b: self._of_rows(b, nuisance) for b in blocks}
         self._blankets = blankets(model)
 
+    def outputs(self, block: int) -> int:
+        """Returns how many numbers a line of a block's parents sets, such as one for each logit."""
+        cells = self.families.nodes[self.model.blocks[block][0]]
+        few = replace(cells, own=cells.own[:1], parents=cells.parents[:1])
+        return self.model.block(block).line_scores(few.own, few.parents).shape[1]
+
     def left(self, block: int, tested: CellScores) -> Left:
         """Returns scores of a block's rows less what the fit could have moved."""
         known, expected, seen = self._expected(block, tested)
