@@ -97,7 +97,7 @@ class ScoreTests:
         self._blankets = blankets(model)
 
     def outputs(self, block: int) -> int:
-        """Returns how many numbers a line of a block's parents sets, such as one for each logit."""
+        """Returns how many numbers a line of the parents sets, such as one for each logit."""
         cells = self.families.nodes[self.model.blocks[block][0]]
         few = replace(cells, own=cells.own[:1], parents=cells.parents[:1])
         return self.model.block(block).line_scores(few.own, few.parents).shape[1]
