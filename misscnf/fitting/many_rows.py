@@ -117,6 +117,13 @@ def fit_many(
     else:
         place = _checkpoint(checkpoint, fitted, rows, settings, seed)
         model, passes = move_to_all(fitted.model, rows, train, settings, seed, watch, place, tell)
+    for block, rival in fitted.rivals.items():
+        logger.info(
+            "The sample hardly tells whether the law of %r is the %s that was not taken; "
+            "intervals of a fit to all rows take the form as given.",
+            structure.graph.nodes[fitted.model.blocks[block][0]],
+            rival.form,
+        )
     history = [
         EpochRecord(epoch=number + 1, train=mean, stage=f"all {len(rows)} rows")
         for number, mean in enumerate(passes)

@@ -1,5 +1,8 @@
 """Passes over all rows: the maximum in memory, the same bits for any number of workers."""
 
+import logging
+from dataclasses import replace
+
 import joblib
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ from misscnf.data.domains import CONTINUOUS, Binary
 from misscnf.data.rows import MemoryRows, SelectedRows
 from misscnf.fitting import many_rows
 from misscnf.fitting.many_rows import fit_many, move_to_all
+from misscnf.fitting.select.means import Rival
 from misscnf.fitting.settings import preset_settings
 from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.train.checkpoint import Checkpoint
@@ -97,3 +101,16 @@ def test_the_fit_says_what_of_it_is_of_all_rows(rows):
     fitted, of_all = fit_many(STRUCTURE, rows, (sample, None), SETTINGS)
     assert of_all
     assert {record.stage for record in fitted.history} == {"all 1200 rows"}
+
+
+def test_a_form_that_is_no_longer_in_question_is_said(rows, monkeypatch, caplog):
+    caplog.set_level(logging.INFO, "misscnf")
+    few, real = SelectedRows(rows, torch.arange(300)), many_rows.fit_model
+
+    def with_a_rival(*given, **about):
+        return replace(real(*given, **about), rivals={2: Rival("curve", 0.3)})
+
+    monkeypatch.setattr(many_rows, "fit_model", with_a_rival)
+    fitted, _ = fit_many(STRUCTURE, few, (few, None), SETTINGS)
+    assert not fitted.rivals
+    assert "whether the law of 'c' is the curve that was not taken" in caplog.text
