@@ -37,6 +37,7 @@ from misscnf.errors import InputError
 from misscnf.graph import CausalGraph, GraphLike
 from misscnf.graph.dag import read_parts
 from misscnf.graph.histories import Feature, Reading
+from misscnf.graph.indicators import column_of
 from misscnf.graph.latents import Latent, read_latent
 from misscnf.graph.template import Read, Template, Unrolled, at_visit
 
@@ -97,10 +98,17 @@ class Panel:
             assert isinstance(codec, Levels)
             bare._check_event(name)
             events[name] = (codec.levels[0], codec.levels[1])
+        if events and template.losses:
+            raise InputError(
+                f"the graph has {template.losses[0]}[t] and the event {next(iter(events))!r}, and "
+                f"who left is not known to be without it, so that nothing says which of their "
+                f"later visits were lost; leave out the arrows into {template.losses[0]}[t]."
+            )
         wide = replace(bare, events=events)._with_events(wide, frame)
         left_out, unshown = bare._never_seen(wide)
+        left_out += bare._never_lost(wide, left_out, unshown)
         panel = replace(bare, events=events, left_out=left_out, unshown=unshown)
-        wide = wide.drop(columns=list(panel.left_out))
+        wide = wide.drop(columns=list(panel.left_out), errors="ignore")
         return panel, panel._schema(known, wide), wide
 
     def unrolled(self) -> Unrolled:
@@ -160,6 +168,8 @@ class Panel:
         after = f"; events: {listed(self.events)}" if self.events else ""
         if self.template.latent:
             after += f"; hidden, one a person: {listed(self.template.latent)}"
+        if self.template.losses:
+            after += f"; modelled losses: {listed([column_of(n) for n in self.template.losses])}"
         ends = f"{self.time} {self.visits[0]:g} to {self.visits[-1]:g}"
         said = f"{len(self.visits)} visits ({ends}); at every visit: {varying}{once}{after}."
         if self.once:
@@ -173,8 +183,8 @@ class Panel:
     def described(self, kinds: pd.DataFrame) -> pd.DataFrame:
         """Returns the table of kinds of the nodes with a line a column, holes of all visits."""
         lines = []
-        for name in (*self.template.baseline, *self.template.varying):
-            nodes = self.at(name) if name in self.template.varying else [name]
+        for name in (*self.template.baseline, *self.template.at_visits):
+            nodes = self.at(name) if name in self.template.at_visits else [name]
             own = kinds[kinds["column"].isin(nodes)]
             lines.append(own.iloc[:1].assign(column=name, holes=own["holes"].sum()))
         return pd.concat(lines, ignore_index=True)
@@ -303,7 +313,7 @@ class Panel:
         The former say nothing.
         """
         blank = [node for node in wide.columns if not wide[node].notna().any()]
-        whole = self.template.unroll(self.visits, unshown=blank)
+        whole = replace(self.template, losses=()).unroll(self.visits, unshown=blank)
         children: dict[str, set[str]] = {node: set() for node in whole.nodes}
         for cause, effect in whole.edges:
             children[cause].add(effect)
@@ -316,6 +326,36 @@ class Panel:
             raise InputError(f"column {once[0]!r} has no value at all; leave it out of the graph.")
         left_out = tuple(node for node in whole.nodes if node in found)
         return left_out, tuple(node for node in blank if node not in found)
+
+    def _never_lost(
+        self, wide: pd.DataFrame, left_out: tuple[str, ...], unshown: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        """Returns the indicators that say nothing.
+
+        They are those of visits at which nobody shows the column, which was not measured then, and
+        those whose mechanism never loses a value. Without the latter, later visits may lack a
+        cause, and so have another mechanism, which is asked again.
+        """
+        blank = {*left_out, *unshown}
+        nodes = {
+            (name, v): at_visit(name, v) for name in self.template.losses for v in self.visits
+        }
+        found = {node for node in nodes.values() if column_of(node) in blank}
+        while True:
+            keys = self.template.unroll(self.visits, {*left_out, *found}, unshown).keys
+            there = [node for node in nodes.values() if node not in found]
+            lost = {keys[node] for node in there if wide[column_of(node)].isna().any()}
+            silent = {node for node in there if keys[node] not in lost}
+            if not silent:
+                break
+            found |= silent
+        for name in self.template.losses:
+            if all(nodes[name, visit] in found for visit in self.visits):
+                raise InputError(
+                    f"the graph has the loss of {column_of(name)!r}, and no cell of that column "
+                    f"is lost at a visit that shows it; leave {name}[t] out."
+                )
+        return tuple(node for node in nodes.values() if node in found)
 
     def _schema(self, known: Mapping[str, tuple[Column, Note]], wide: pd.DataFrame) -> Schema:
         """Returns the codecs of the wide rows: at all visits of a column, one."""
@@ -330,6 +370,11 @@ class Panel:
                 if node in wide:
                     holes = int(wide[node].isna().sum())
                     pairs[node] = replace(codec, name=node), replace(note, holes=holes)  # type: ignore[type-var]
+            lost = [n for loss in self.template.losses for n in [at_visit(loss, visit)]]
+            lost = [n for n in lost if n not in self.left_out]
+            cells = [wide[column_of(node)].isna() for node in lost]
+            codecs = zip(*choose_columns(cells, lost, None, []), strict=True)
+            pairs |= dict(zip(lost, codecs, strict=True))
             if self.template.timed:
                 node = at_visit(Template.clock, visit)
                 pairs[node] = Fixed(node, float(visit), unit), Note("the time of the visit")

@@ -299,9 +299,9 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         shown = table.observed if large is None else large.patterns
         richer = settings.selection.whole_members
         lines = [] if richer else whole_members(graph, shown)
-        lines += _lines_of_loss(graph, shown)
-        lines += map(graph.index, graph.auxiliary)
         keys = keys if ties is None else tied_keys(graph, ties)
+        lines += _lines_of_loss(graph, shown, keys or graph.nodes)
+        lines += map(graph.index, graph.auxiliary)
         structure = Structure.of(graph, table.schema.domains, keys, lines)
         self._check_families(structure, shown, settings)
         unlikely = unlikely_values(table, CheckSettings().unlikely)
@@ -388,13 +388,16 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
                 "a table over time is a DataFrame or a file, and needs both id= and time=: the "
                 "columns that say who and when."
             )
-        for name in ("blocks", "loss", "auxiliary", "ties"):
+        for name in ("blocks", "auxiliary", "ties"):
             if getattr(self, name) is not None:
                 raise InputError(
                     f"{name}= is not there yet for tables over time; leave it out, or give a wide "
                     f"table with a column a visit."
                 )
         template = read_template(self.graph, self.time, self.latent)
+        if self.loss is not None:
+            holes = [n for n in template.varying if n in source and source[n].isna().any()]
+            template = template.with_loss(self.loss, holes, self.time)
         if self.untied is not None and self.untied is not False:
             template = template.without_ties(self.untied)
         about = (template, self.id, self.time, self.kinds, settings.kinds, self.varying or ())
@@ -506,13 +509,15 @@ def _arranged(graph: CausalGraph, table: IncompleteTable, settings: Settings) ->
     return graph.arranged(arranged.edges_inside, arranged.nodes)
 
 
-def _lines_of_loss(graph: CausalGraph, observed: Tensor) -> list[int]:
+def _lines_of_loss(graph: CausalGraph, observed: Tensor, keys: Sequence[str]) -> list[int]:
     """Returns the indicators that stay logistic lines.
 
-    A flexible law of a loss that reads what it hides follows the shape of the values instead.
+    A flexible law of a loss that reads what it hides follows the shape of the values instead. Tied
+    losses are lines together.
     """
     shown = observed.all(0)
-    return [i for i in graph.indicators if not bool(shown[list(graph.parents[i])].all())]
+    found = {keys[i] for i in graph.indicators if not bool(shown[list(graph.parents[i])].all())}
+    return [i for i in graph.indicators if keys[i] in found]
 
 
 def ordered_graph(names: Sequence[str] | pd.Index) -> CausalGraph:

@@ -5,6 +5,7 @@ r"""Graphs over time: a template, written for one visit and unrolled over all of
 A name with an index is measured at every visit, `t` being the visit and `t-1` the one before. A
 name without one is measured once a person, before the first visit, unless it is `time`, the clock,
 which every visit knows. An arrow from `[t+a]` to `[t+b]` goes b − a visits on, and never back.
+The loss of a value is a node over time too: `L[t] -> missing(L)[t]` (`graph.indicators`).
 
 Unrolled over the visits v_0, v_1, …, the node L at visit v_k is called `L[v_k]`, and
 
@@ -27,6 +28,7 @@ import networkx as nx
 
 from misscnf.errors import InputError
 from misscnf.graph.histories import Function, History
+from misscnf.graph.indicators import Loss, column_of, indicator_of
 
 __all__ = ["Cause", "Template", "Unrolled", "Read", "at_visit", "is_over_time", "split_index"]
 
@@ -46,7 +48,10 @@ def _shift(index: str) -> re.Match[str] | None:
 
 
 def at_visit(name: str, visit: object) -> str:
-    """Returns what a column is called at a visit, such as `L[2]`."""
+    """Returns what a column is called at a visit, such as `L[2]`, or its loss, `missing(L[2])`."""
+    column = column_of(name)
+    if column is not None:
+        return indicator_of(at_visit(column, visit))
     return f"{name}[{visit:g}]" if isinstance(visit, float) else f"{name}[{visit}]"
 
 
@@ -62,7 +67,15 @@ class End(NamedTuple):
 
 def split_index(name: str) -> End:
     """Returns a name, by how many visits its index is shifted, and which history it is."""
-    found = _indexed(name)
+    found, lost = _indexed(name), column_of(name)
+    if found is None and lost is not None:
+        end = split_index(lost)
+        if end.shift is None or end.history:
+            raise InputError(
+                f"{name!r} is the loss of a value in a graph over time, and leaves open of which "
+                f"visit; write {indicator_of(end.name)}[t], of a column of the visits."
+            )
+        return End(indicator_of(end.name), end.shift)
     if found is None:
         history, column = _split_history(name)
         if not history:
@@ -87,16 +100,9 @@ def split_index(name: str) -> End:
 
 def _split_history(name: str) -> tuple[History | Literal[""], str]:
     """Returns the function of a history and its column; an empty one for a column as it is."""
-    found = re.fullmatch(
-        rf"({'|'.join((*get_args(History), 'missing'))})\((.*)\)", name, re.DOTALL
-    )
+    found = re.fullmatch(rf"({'|'.join(get_args(History))})\((.*)\)", name, re.DOTALL)
     if found is None:
         return "", name
-    if found[1] == "missing":
-        raise InputError(
-            f"{name!r} is the loss of a value, which graphs over time do not have yet; give a "
-            f"wide table with a column a visit and its graph, such as L2 -> missing(L2)."
-        )
     return cast("History", found[1]), found[2].strip()
 
 
@@ -167,6 +173,8 @@ class Template:
     """Columns with a mechanism of its own at each visit."""
     latent: Mapping[str, int | None] = field(default_factory=dict)
     """Hidden causes of a person, at all visits the same, with their number of classes."""
+    losses: tuple[str, ...] = ()
+    """Indicators of loss at every visit, such as `missing(L)`, causes within a visit first."""
 
     clock: ClassVar[str] = "time"
     """What a template calls the time of a visit, whatever the table calls it."""
@@ -195,6 +203,9 @@ class Template:
         varying, baseline = (
             {name: None for name in names if name not in clocks} for names in (varying, baseline)
         )
+        losses = dict.fromkeys(name for name in varying if column_of(name) is not None)
+        varying = {name: None for name in varying if name not in losses}
+        _check_losses(losses, varying, pairs)
         both = [name for name in baseline if name in varying]
         if both:
             raise InputError(
@@ -213,7 +224,9 @@ class Template:
                 "the graph has no column that is measured at every visit; write its index, such "
                 "as L[t-1] -> A[t]."
             )
-        causes: dict[str, dict[Cause, None]] = {name: {} for name in (*baseline, *varying)}
+        causes: dict[str, dict[Cause, None]] = {
+            name: {} for name in (*baseline, *varying, *losses)
+        }
         for cause, effect in pairs:
             if effect.name in clocks:
                 raise InputError(
@@ -222,10 +235,54 @@ class Template:
                 )
             causes[effect.name][_lagged(cause, effect, clocks)] = None
         early = _ordered(baseline, {n: [c.name for c in causes[n]] for n in baseline})
-        within = {n: [c.name for c in causes[n] if c.lag == 0] for n in varying}
-        late = _ordered(varying, within)
-        found = {n: tuple(causes[n]) for n in (*early, *late)}
-        return Template(early, late, found, latent=dict(latent or {}))
+        within = {n: [c.name for c in causes[n] if c.lag == 0] for n in (*varying, *losses)}
+        late, last = _ordered(varying, within), _ordered(losses, within)
+        found = {n: tuple(causes[n]) for n in (*early, *late, *last)}
+        return Template(early, late, found, latent=dict(latent or {}), losses=last)
+
+    @property
+    def at_visits(self) -> tuple[str, ...]:
+        """What has a node at every visit: columns, and indicators of their loss."""
+        return (*self.varying, *self.losses)
+
+    def with_loss(self, loss: Loss, holes: Collection[str], clock: str = "time") -> Template:
+        """Returns the template with arrows into indicators of loss.
+
+        Arguments:
+            loss: What drives the loss of which column, such as `{"L": ["L[t]", "A[t-1]"]}`, or
+                "self": each column with holes by itself at that visit, and by its causes.
+            holes: The columns that have holes, for "self".
+            clock: The column that says the time.
+        """
+        if loss == "self":
+            of = {name: self.of(name) for name in self.varying if name in holes}
+            loss = {name: [f"{name}[t]", *map(str, causes)] for name, causes in of.items()}
+        if not isinstance(loss, Mapping):
+            raise InputError(
+                f"loss is 'self', or {{column: [what drives its loss]}}, such as "
+                f"{{'{self.varying[0]}': ['{self.varying[0]}[t]']}}; got {loss!r}."
+            )
+        edges = [
+            (str(cause), self._named(name)) for name in self.causes for cause in self.of(name)
+        ]
+        known = {*self.causes, self.clock, clock, *map(indicator_of, loss)}
+        for column, drivers in loss.items():
+            given = [drivers] if isinstance(drivers, str) else list(drivers)
+            edges += [(str(driver), f"{indicator_of(column)}[t]") for driver in given]
+            for end in (split_index(str(driver)) for driver in given):
+                if end.name not in known or column not in self.varying:
+                    wrong = column if column not in self.varying else end.name
+                    raise InputError(
+                        f"the loss of {column!r} names {wrong!r}, which is no column of the "
+                        f"visits; name these, such as {{'{self.varying[0]}': "
+                        f"['{self.varying[0]}[t]']}}."
+                    )
+        found = Template.read(map(self._named, self.causes), edges, clock, self.latent)
+        return replace(found, untied=self.untied)
+
+    def _named(self, name: str) -> str:
+        """Returns what an effect is called in a graph over time."""
+        return f"{name}[t]" if name in self.at_visits else name
 
     @property
     def once(self) -> tuple[str, ...]:
@@ -235,9 +292,9 @@ class Template:
     def without_ties(self, untied: Sequence[str] | Literal[True]) -> Template:
         """Returns the template in which some columns, or all, have a mechanism a visit."""
         if untied is True:
-            return replace(self, untied=self.varying)
+            return replace(self, untied=self.at_visits)
         for name in [untied] if isinstance(untied, str) else untied:
-            if isinstance(untied, str) or name not in self.varying:
+            if isinstance(untied, str) or name not in self.at_visits:
                 raise InputError(
                     f"untied names {name!r}; give a list of columns that the graph has at every "
                     f"visit, such as ['{self.varying[0]}'], or True for all."
@@ -253,7 +310,7 @@ class Template:
             name: tuple(
                 dict.fromkeys(Cause(c.name, None) if c.name in names else c for c in self.of(name))
             )
-            for name in (*baseline, *(n for n in self.varying if n not in names))
+            for name in (*baseline, *(n for n in self.at_visits if n not in names))
         }
         early = _ordered(baseline, {n: [c.name for c in causes[n]] for n in baseline})
         varying = tuple(name for name in self.varying if name not in names)
@@ -267,19 +324,22 @@ class Template:
             constant: All columns that do not.
         """
         fine = {*self.once, *constant}
-        return name in constant and all(
-            c.name in fine and c.name != name and not c.history for c in self.of(name)
+        told = indicator_of(name) in self.losses  # at which visit it is lost
+        return (
+            not told
+            and name in constant
+            and all(c.name in fine and c.name != name and not c.history for c in self.of(name))
         )
 
     @property
     def timed(self) -> bool:
         """Whether anything depends on the time of a visit."""
-        return any(Cause.now() in self.of(name) for name in self.varying)
+        return any(Cause.now() in self.of(name) for name in self.at_visits)
 
     @property
     def longest(self) -> Cause:
         """The cause that reaches furthest back."""
-        lagged = [cause for name in self.varying for cause in self.of(name)]
+        lagged = [cause for name in self.at_visits for cause in self.of(name)]
         return max(lagged, key=lambda cause: cause.lag or 0, default=Cause(self.varying[0], 0))
 
     def of(self, name: str) -> tuple[Cause, ...]:
@@ -315,7 +375,7 @@ class Template:
             if self.timed:
                 nodes.append(at_visit(self.clock, visit))
                 keys[nodes[-1]] = nodes[-1]
-            for name in self.varying:
+            for name in self.at_visits:
                 node = at_visit(name, visit)
                 if node in left_out:
                     continue
@@ -335,7 +395,7 @@ class Template:
         keys = Counter(
             self._key(name, self._there(name, k, visits, left_out, unshown))
             for k, visit in enumerate(visits)
-            for name in self.varying
+            for name in self.at_visits
             if at_visit(name, visit) not in left_out
         )
         return {key for key, count in keys.items() if count == 1}
@@ -380,7 +440,7 @@ class Template:
 
     def __str__(self) -> str:
         parts = [f"{cause} → {name}" for name in self.baseline for cause in self.of(name)]
-        parts += [f"{cause} → {name}[t]" for name in self.varying for cause in self.of(name)]
+        parts += [f"{cause} → {name}[t]" for name in self.at_visits for cause in self.of(name)]
         return "; ".join(parts or [f"{name}[t]" for name in self.varying])
 
     def to_dict(self) -> dict[str, Any]:
@@ -390,7 +450,8 @@ class Template:
             for name, of in self.causes.items()
         }
         about = {"baseline": list(self.baseline), "varying": list(self.varying), "causes": causes}
-        return {**about, "untied": list(self.untied), "latent": dict(self.latent)}
+        about |= {"untied": list(self.untied), "losses": list(self.losses)}
+        return {**about, "latent": dict(self.latent)}
 
     @staticmethod
     def from_dict(entry: Mapping[str, Any]) -> Template:
@@ -401,7 +462,25 @@ class Template:
         }
         named = tuple(entry["baseline"]), tuple(entry["varying"])
         beside = tuple(entry.get("untied", ())), dict(entry.get("latent", {}))
-        return Template(*named, causes, *beside)
+        return Template(*named, causes, *beside, tuple(entry.get("losses", ())))
+
+
+def _check_losses(
+    losses: Collection[str], varying: Collection[str], pairs: Iterable[tuple[End, End]]
+) -> None:
+    """Refuses the loss of what is no column of the visits, and one that changes a value."""
+    for name in losses:
+        if column_of(name) not in varying:
+            raise InputError(
+                f"{name}[t] says whether {column_of(name)!r} is lost, which the graph does not "
+                f"have at every visit; draw {column_of(name)}[t] too, or leave it out."
+            )
+    for cause, effect in pairs:
+        if cause.name in losses and effect.name not in losses:
+            raise InputError(
+                f"the arrow {cause.name}[t] → {effect.name}[t] makes a loss the cause of a value; "
+                f"an indicator can only be a cause of other indicators."
+            )
 
 
 def _read(cause: Cause, nodes: tuple[str, ...], visit: object) -> Read:

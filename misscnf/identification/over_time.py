@@ -203,6 +203,12 @@ def check_panel(
             f"{listed(list(panel.template.latent))}; check it without them: what holes leave open "
             f"there, they leave open beside hidden causes too."
         )
+    if panel.template.losses:
+        raise InputError(
+            f"check does not know losses over time yet, and the graph has "
+            f"{panel.template.losses[0]}[t]; check it without such arrows, and ask a wide table "
+            f"with a column a visit what its losses leave open."
+        )
     if isinstance(settings, CheckSettings):
         chosen = settings
     else:

@@ -23,6 +23,7 @@ from misscnf.display.style import STYLE
 from misscnf.errors import InputError
 from misscnf.estimators.fitted import FittedFlow
 from misscnf.graph import CausalGraph
+from misscnf.graph.indicators import column_of
 from misscnf.graph.template import Template, at_visit
 from misscnf.identification.families import whole_families
 from misscnf.identification.words import listed, percent
@@ -449,9 +450,11 @@ def _verdicts(
         "The answer is right only if the graph is: no arrow missing, no common cause left out at "
         "any visit. No table can show that."
     )
+    told = listed([column_of(name) or "" for name in panel.template.losses])
     lost = (
         "Holes, missed visits and leaving are taken as at random given what each person showed "
-        "before. No table can show that."
+        f"before{f', but those of {told}, which follow their arrows' if told else ''}. "
+        f"No table can show that."
     )
     found.append(Verdict("The graph", "graph", "open", graph))
     found.append(Verdict("Missing values and leaving", "follow-up", "open", lost))
@@ -482,8 +485,8 @@ def _template_graph(
 ) -> tuple[CausalGraph, dict[str, float]]:
     """Returns the graph of one visit, and how often each family is seen whole."""
     template, edges = panel.template, []
-    for name in (*template.baseline, *template.varying):
-        own = f"{name}[t]" if name in template.varying else name
+    for name in (*template.baseline, *template.at_visits):
+        own = f"{name}[t]" if name in template.at_visits else name
         edges += [(str(cause), own) for cause in template.of(name)]
     ends = dict.fromkeys(end for edge in edges for end in edge)
     alone = [n for n in template.baseline if n not in ends]
@@ -495,7 +498,9 @@ def _template_graph(
     shares = {}
     for node in graph.nodes:
         name = node.removesuffix("[t]")
-        if name in template.varying and node.endswith("[t]"):
+        if column_of(name) is not None or column_of(node.rpartition("[")[0]) is not None:
+            shares[node] = 1.0  # whether a value is lost is always known
+        elif name in template.varying and node.endswith("[t]"):
             shares[node] = float(np.mean([of_node[n] for n in panel.at(name)]))
         elif node in of_node:
             shares[node] = of_node[node]
@@ -516,8 +521,8 @@ def _asked(panel: Panel, effect: tuple[str, str] | None) -> tuple[str, ...]:
 def _arrows(template: Template) -> list[tuple[str, str]]:
     """Returns each column with its causes, as they are written."""
     found = []
-    for name in (*template.baseline, *template.varying):
-        own = f"{name}[t]" if name in template.varying else name
+    for name in (*template.baseline, *template.at_visits):
+        own = f"{name}[t]" if name in template.at_visits else name
         found.append((own, ", ".join(map(str, template.of(name))) or "—"))
     return found
 
@@ -525,7 +530,7 @@ def _arrows(template: Template) -> list[tuple[str, str]]:
 def _mechanisms(model: FittedFlow, panel: Panel) -> list[tuple[str, str, str]]:
     """Returns each mechanism, at which visits it stands, and its form."""
     nodes, found = model.graph_.nodes, []
-    columns = {node: name for name in panel.template.varying for node in panel.at(name)}
+    columns = {node: name for name in panel.template.at_visits for node in panel.at(name)}
     for block in model.model_.blocks:
         named = [nodes[i] for i in block]
         if named[0].startswith(f"{Template.clock}["):
@@ -537,7 +542,8 @@ def _mechanisms(model: FittedFlow, panel: Panel) -> list[tuple[str, str, str]]:
 
 
 def _span(nodes: list[str], column: str) -> str:
-    visits = [node[len(column) + 1 : -1] for node in nodes]
+    own = column_of(column) or column
+    visits = [(column_of(node) or node)[len(own) + 1 : -1] for node in nodes]
     return visits[0] if len(visits) == 1 else f"{visits[0]} to {visits[-1]}"
 
 
@@ -556,6 +562,9 @@ def _methods(
         f"dropped and no value was imputed or carried forward; missing values, missed visits and "
         f"loss to follow-up were assumed to be at random given what each person showed."
     )
+    if panel.template.losses:
+        told = listed([column_of(name) or "" for name in panel.template.losses])
+        parts += f" Missing values of {told} were modelled: they follow their arrows in the graph."
     parts += events if panel.events else ""
     if answer is not None:
         parts += (

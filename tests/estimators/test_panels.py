@@ -7,6 +7,7 @@ import statsmodels.api as sm
 from scipy.stats import multivariate_normal
 
 from misscnf import MissCNF
+from misscnf.data.panel import read_template
 from misscnf.errors import InputError
 from misscnf.graph import CausalGraph
 
@@ -317,3 +318,84 @@ def test_a_hidden_cause_of_a_person_is_a_random_intercept(tmp_path):
     ):
         with pytest.raises(InputError, match=words):
             fitted(table, graph, latent=latent)
+
+
+def losing_table(people=600, own=1.5, seed=0, visits=4):
+    """y over time; it is lost more often where it, or the dose, is high, and after a loss."""
+    rng = np.random.default_rng(seed)
+    value, before, parts = np.zeros(people), np.zeros(people), []
+    for week in range(visits):
+        dose = rng.normal(size=people)
+        value = 0.5 * value + 0.3 * dose + rng.normal(size=people)
+        odds = -1.2 + 0.9 * dose + before + own * value
+        lost = rng.random(people) < 1.0 / (1.0 + np.exp(-odds))
+        row = {"id": range(people), "week": week, "d": dose, "y": value, "before": before}
+        parts.append(pd.DataFrame({**row, "lost": lost.astype(float)}))
+        before = lost.astype(float)
+    table = pd.concat(parts, ignore_index=True)
+    return table.assign(true=table["y"], y=table["y"].mask(table["lost"] > 0))
+
+
+def test_a_loss_that_follows_what_is_seen_is_a_pooled_regression_and_moves_nothing_else():
+    table = losing_table(own=0.0)
+    seen, graph = table[["id", "week", "d", "y"]], "y[t-1], d[t] -> y[t]"
+    model = fitted(seen, f"{graph}; d[t], missing(y)[t-1] -> missing(y)[t]")
+    later = table[table["week"] > 0]
+    pooled = sm.Logit(later["lost"], sm.add_constant(later[["d", "before"]])).fit(disp=0).params
+    for week in (1, 3):
+        found = slopes(model, f"missing(y[{week}])")
+        expected = {  # a standard deviation of a number
+            f"d[{week}]": pooled["d"] * table["d"].std(ddof=0),
+            f"missing(y[{week - 1}]) = True": pooled["before"],
+        }
+        assert found == pytest.approx(expected, abs=1e-4)
+    plain = fitted(seen, graph)
+    assert slopes(model, "y[2]") == pytest.approx(slopes(plain, "y[2]"), abs=1e-4)
+    # A row that is not there is a loss of all its columns.
+    absent = seen[seen["y"].notna() | (seen["week"] == 0)]
+    again = fitted(absent, "y[t-1] -> y[t]; missing(y)[t-1] -> missing(y)[t]")
+    whole = fitted(seen, "y[t-1] -> y[t]; missing(y)[t-1] -> missing(y)[t]")
+    assert slopes(again, "missing(y[2])") == pytest.approx(
+        slopes(whole, "missing(y[2])"), abs=1e-6
+    )
+
+
+def test_a_loss_that_follows_what_it_hides_is_told_over_time(tmp_path):
+    """Means within 4 standard errors of the whole table's; without the arrow they are not."""
+    table = losing_table(people=500, own=2.0, visits=3)
+    seen, graph = table[["id", "week", "d", "y"]], "y[t-1], d[t] -> y[t]"
+    told = {"y": ["y[t]", "d[t]", "missing(y)[t-1]"]}
+    model, plain = fitted(seen, graph, loss=told), fitted(seen, graph)
+    written = f"{graph}; y[t], d[t], missing(y)[t-1] -> missing(y)[t]"
+    assert model.panel_.template == read_template(written, "week")
+    truth = table.groupby("week")["true"].mean()[2]
+    spread = 4.0 * table["true"].std() / np.sqrt(300)  # people who are seen
+    means = [one.effect("y", do={}).mean for one in (model, plain)]
+    assert abs(means[0] - truth) < spread < abs(means[1] - truth)
+    own = {slopes(model, f"missing(y[{week}])")[f"y[{week}]"] for week in (1, 2)}
+    assert len(own) == 1  # tied
+    assert "missing(y)" in str(model.panel_.template)
+    model.save(tmp_path / "model")
+    other = MissCNF.load(tmp_path / "model")
+    assert other.panel_ == model.panel_
+    assert other.log_prob(seen).equals(model.log_prob(seen))
+    holes = model.sample(500, holes=True)["y"].isna().mean()
+    assert abs(holes - seen["y"].isna().mean()) < 0.1
+    with pytest.raises(InputError, match="check does not know losses over time"):
+        model.check(seen)
+
+
+def test_losses_over_time_that_cannot_be_are_refused():
+    table = losing_table(people=60, own=0.0)[["id", "week", "d", "y"]]
+    for graph, more, words in (
+        ("d[t] -> y[t]; d[t] -> missing(d)[t]", {}, "no cell of that column is lost"),
+        ("d[t] -> y[t]", {"loss": {"z": ["y[t]"]}}, "names 'z'"),
+        ("d[t] -> y[t]", {"loss": 3}, "loss is 'self', or"),
+        (
+            "d[t] -> y[t]; d[t] -> missing(y)[t]; d[t] -> E[t]",
+            {"kinds": {"E": "event"}},
+            "who left is not known to be without it",
+        ),
+    ):
+        with pytest.raises(InputError, match=words):
+            fitted(table.assign(E=(table["week"] == 3).astype(int)), graph, **more)

@@ -116,7 +116,9 @@ def test_a_template_survives_json(text):
         ("L[t-1] -> ever(A)[t]", "no other cause"),
         ("mean(L)[t] -> L[t]", r"mean\(L\)\[t\] is given as a cause of L\[t\] itself"),
         ("mean(time)[t-1] -> L[t]", "asks for its history"),
-        ("L[t] -> missing(L)[t]", "the loss of a value"),
+        ("L[t] -> missing(L)", "leaves open of which visit"),
+        ("L[t] -> missing(A)[t]", "does not have at every visit"),
+        ("missing(L)[t-1] -> L[t]", "makes a loss the cause of a value"),
         ("L[t] -> time", "which nothing changes"),
     ],
 )
