@@ -33,9 +33,9 @@ from misscnf.fitting.select.means import Rival
 from misscnf.fitting.select.products import with_products
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.smooth.basis import fit_curve
-from misscnf.fitting.solve.generalised_linear import fit_linear
+from misscnf.fitting.solve.generalised_linear import fit_block, fit_linear
 from misscnf.fitting.solve.monte_carlo import maximise_completions, maximise_monte_carlo
-from misscnf.mechanisms import Mechanism
+from misscnf.mechanisms import Mechanism, Shape
 from misscnf.model import StructuralModel, Structure
 from misscnf.model.storage import build_mechanism, describe_block
 
@@ -128,15 +128,12 @@ def solve_rivals(
     if not rivals:
         return ()
     given = Given(structure, some_rows(rows, settings.selection, seed), settings, seed)
-    laws = _curves(model, given, [b for b, its in rivals.items() if its.form == "curve"])
-    straight = [b for b, its in rivals.items() if its.form == "line"]
-    if straight:
-        line = fit_linear(structure, rows, settings).model
-        kept = with_products(line, given)
-        laws |= {b: kept.get(b, line.block(b)) for b in straight}
     solving, generator = settings.solving, derive_generator(seed, "rivals")
     count = min(solving.completions, solving.most_completions(rows))
     by_fit = Completions.draw(model, rows, count, generator, settings.integration.training)
+    laws = _curves(model, given, [b for b, its in rivals.items() if its.form == "curve"])
+    straight = [b for b, its in rivals.items() if its.form == "line"]
+    laws |= _lines(model, given, rows, straight, by_fit)
     found = []
     for block, law in laws.items():
         other = copy.deepcopy(with_mechanisms(model, {block: law}))
@@ -144,6 +141,30 @@ def solve_rivals(
         other.eval().requires_grad_(requires_grad=False)
         found.append(SolvedRival(block, rivals[block], other))
     return tuple(found)
+
+
+def _lines(
+    model: StructuralModel, given: Given, rows: RowSource, blocks: list[int], by_fit: Completions
+) -> dict[int, Mechanism]:
+    """Returns the lines of some blocks, with the products that they keep.
+
+    Where all else is solved for, completions by the fit place them beside what others have, as
+    they place every rival in the end. No score test stands beside networks: there it is the linear
+    model of all blocks.
+    """
+    if not blocks:
+        return {}
+    structure, settings = given.structure, given.settings
+    if all(model.block(block).solvable for block in range(len(model.blocks))):
+        plain = structure.build(Shape(hidden=())).double()
+        for block in blocks:
+            fit_block(plain, structure, block, rows, settings.solving)
+        line = copy.deepcopy(with_mechanisms(model, {b: plain.block(b) for b in blocks}))
+        maximise_completions(line.requires_grad_(requires_grad=True), by_fit, settings.solving)
+    else:
+        line = fit_linear(structure, rows, settings).model
+    kept = with_products(line, given, blocks)
+    return {b: kept.get(b, line.block(b)) for b in blocks}
 
 
 def _curves(model: StructuralModel, given: Given, blocks: list[int]) -> dict[int, Mechanism]:

@@ -5,9 +5,12 @@ import pandas as pd
 import pytest
 
 from misscnf import MissCNF
+from misscnf.data.rows import MemoryRows
+from misscnf.fitting import rivals
 from misscnf.fitting.replicates import Replicates
 from misscnf.fitting.rivals import SolvedRival
 from misscnf.fitting.select.means import Rival
+from misscnf.model import Structure
 from misscnf.queries.influence import Spread
 
 QUESTION = {"do": {"t": 0.0}, "versus": {"t": -1.0}, "interval": 0.95}
@@ -65,8 +68,8 @@ def test_a_clear_choice_has_no_rival():
 
 
 def test_the_variance_grows_by_the_weighted_square_and_says_so(short):
-    rivals = [SolvedRival(1, Rival("curve", weight), short.model_) for weight in (0.5, 0.1)]
-    source = Replicates([], rivals=tuple(rivals))
+    others = [SolvedRival(1, Rival("curve", weight), short.model_) for weight in (0.5, 0.1)]
+    source = Replicates([], rivals=tuple(others))
     answers = np.random.default_rng(0).normal(size=100)
     alone = Spread.of(answers, source)
     spread = Spread.of(answers, source, None, [1.0, 4.0, 1.5])
@@ -75,3 +78,24 @@ def test_the_variance_grows_by_the_weighted_square_and_says_so(short):
     assert spread.half_width(0.95) == pytest.approx(expected)
     (doubt,) = spread.doubts(source.settings)
     assert "with a curve for y it moves by +3" in doubt
+
+
+def test_the_line_of_a_curve_is_least_squares_and_no_other_block_is_fitted_for_it(monkeypatch):
+    def refused(*_, **__):
+        raise AssertionError("the linear model of all blocks was fitted")
+
+    rng = np.random.default_rng(0)
+    t = rng.normal(size=200)
+    table = pd.DataFrame({"t": t, "y": t + t**2 + 0.5 * rng.normal(size=200)})
+    model = MissCNF("t -> y", kinds="continuous", progress=False).fit(table)
+    assert str(model.forms_["y"]) == "curve"
+    monkeypatch.setattr(rivals, "fit_linear", refused)
+    structure = Structure.of(model.graph_, model.schema_.domains)
+    values = model._table.values
+    rows = MemoryRows(values, model._table.observed)
+    asked = {1: Rival("line", 0.5)}
+    (found,) = rivals.solve_rivals(model.model_, structure, rows, model.settings_, 0, asked)
+    slope, start = np.polyfit(*values.numpy().T, 1)
+    form = found.model.mechanism(1).linear_form()
+    assert form.weights.tolist() == pytest.approx([slope], abs=1e-5)
+    assert float(form.intercept) == pytest.approx(start, abs=1e-5)

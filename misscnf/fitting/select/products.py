@@ -20,7 +20,7 @@ those of two numbers are a curve's business where noise is normal.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import combinations, product
 
@@ -90,17 +90,21 @@ class _Candidates:
 
 
 @torch.no_grad()
-def with_products(line: StructuralModel, given: Given) -> Mapping[int, Mechanism]:
+def with_products(
+    line: StructuralModel, given: Given, blocks: Collection[int] | None = None
+) -> Mapping[int, Mechanism]:
     """Returns lines with products of their parents, weights still zero, by block.
 
     Arguments:
         line: The linear fit to all rows.
         given: Structure, rows, settings and seed.
+        blocks: Which blocks are asked; all that may have products if None.
     """
     settings, structure = given.settings.products, given.structure
     if not settings.keep or given.settings.shape.kind != "gaussian":
         return {}
-    growing = [b for b in range(len(line.blocks)) if "products" in line.block(b).growths]
+    asked = range(len(line.blocks)) if blocks is None else sorted(blocks)
+    growing = [b for b in asked if "products" in line.block(b).growths]
     growing = [b for b in growing if structure.may_grow(b) and not given.wide(b)]
     candidates = {b: _Candidates.of(line.block(b), given, b) for b in growing}
     candidates = {b: some for b, some in candidates.items() if len(some.pair)}

@@ -50,7 +50,7 @@ from misscnf.mechanisms import Shape
 from misscnf.mechanisms.history import read_parents_by
 from misscnf.model import StructuralModel, Structure
 
-__all__ = ["fit_linear"]
+__all__ = ["fit_block", "fit_linear"]
 
 
 def fit_linear(
@@ -120,7 +120,7 @@ def _own_fits(structure: Structure, rows: RowSource, settings: Settings) -> Stru
         if number and completed is not None:
             shown = _with_other_classes(structure, completed, number)
         for block in range(len(structure.blocks)):
-            _fit_block(one, structure, block, shown if block in seldom else rows, solving)
+            fit_block(one, structure, block, shown if block in seldom else rows, solving)
         steps = solving.start_steps
         reached = climb(one, rows, settings, steps, white=False).value if classes else 0.0
         starts.append((reached, one))
@@ -228,12 +228,12 @@ def _fit_apart(
     if start is not None:
         roots, blocks = rest.build(Shape(hidden=())).double(), range(len(rest.blocks))
         for block in apart:
-            _fit_block(roots, rest, block, rows, settings.solving)
+            fit_block(roots, rest, block, rows, settings.solving)
         begun = rest.model([(roots if b in apart else start).block(b) for b in blocks])
     found = fit_linear(rest, rows, settings, begun, rough=rough)
     model = structure.build(Shape(hidden=())).double()
     for block in apart:
-        _fit_block(model, structure, block, rows, settings.solving)
+        fit_block(model, structure, block, rows, settings.solving)
     for block in set(range(len(structure.blocks))).difference(apart):
         model.block(block).start_from(found.model.block(block))
     gained = 0.0
@@ -247,7 +247,7 @@ def _fit_apart(
     return replace(found, model=model, log_prob=found.log_prob + gained / len(rows))
 
 
-def _fit_block(
+def fit_block(
     model: StructuralModel, structure: Structure, block: int, rows: RowSource, settings: Solving
 ) -> None:
     """Fits one mechanism to the rows that show the whole family of a node that it serves."""
