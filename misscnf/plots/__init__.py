@@ -6,14 +6,15 @@ is drawn is drawn in one place.
 
     graph, patterns, coverage     what the holes leave to see
     training, noise, imputations  how a fit came about, and whether it fits
-    forest, curve, risks, sensitivity    answers
+    forest, curve, risks          answers
+    sensitivity, regimes          how they hang on what was lost
 """
 
 from misscnf.plots.fits import imputations, noise, training
 from misscnf.plots.forest import forest
 from misscnf.plots.graphs import graph
 from misscnf.plots.holes import coverage, patterns
-from misscnf.plots.responses import curve, risks, sensitivity
+from misscnf.plots.responses import curve, regimes, risks, sensitivity
 
-__all__ = ["forest", "curve", "risks", "sensitivity", "graph", "patterns", "coverage"]
-__all__ += ["training", "noise", "imputations"]
+__all__ = ["forest", "curve", "risks", "sensitivity", "regimes"]
+__all__ += ["graph", "patterns", "coverage", "training", "noise", "imputations"]

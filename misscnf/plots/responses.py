@@ -13,7 +13,7 @@ from misscnf.display.style import STYLE
 from misscnf.errors import InputError
 from misscnf.plots.canvas import canvas, short
 
-__all__ = ["curve", "risks", "sensitivity"]
+__all__ = ["curve", "regimes", "risks", "sensitivity"]
 
 
 def curve(
@@ -152,6 +152,45 @@ def sensitivity(found: Answers, *, ax: Axes | None = None) -> Axes:
     """
     with canvas(ax, 6.0, 3.6) as drawn:
         (_draw_map if len(found.names) > 1 else _draw_line)(drawn, found)
+    return drawn
+
+
+class ByRegime(Protocol):
+    """What `model.sensitivity(…, reference=…)` returns, as far as it is drawn."""
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row a regime."""
+
+    @property
+    def outcome(self) -> str:
+        """What the arms differ in."""
+
+    @property
+    def level(self) -> float | None:
+        """Of the intervals."""
+
+
+def regimes(found: ByRegime, *, ax: Axes | None = None) -> Axes:
+    """Draws the effect under each regime of those who left, with the interval of either kind.
+
+    Arguments:
+        found: What `model.sensitivity(…, reference=…)` returns.
+        ax: Axes to draw into; None makes a figure.
+    """
+    table, places = found.table, np.arange(len(found.table))[::-1]
+    kinds = (("anchored", STYLE.blue, 0.13), ("frequentist", STYLE.orange, -0.13))
+    with canvas(ax, 6.0, 3.2) as drawn:
+        drawn.axvline(0.0, color=STYLE.soft, linewidth=0.9, linestyle=(0, (4, 3)))
+        for kind, colour, up in kinds if found.level is not None else ():
+            ends = table[f"{kind}_lower"], table[f"{kind}_upper"]
+            drawn.hlines(places + up, *ends, color=colour, linewidth=1.6, label=kind)
+        drawn.plot(table["estimate"], places, "o", color=STYLE.blue, markersize=5)
+        drawn.set_yticks(places, list(table["reference"]))
+        drawn.set_ylim(-0.6, len(table) - 0.4)
+        drawn.set_xlabel(f"mean difference of {found.outcome}")
+        if found.level is not None:
+            drawn.legend(frameon=False)
     return drawn
 
 

@@ -48,7 +48,6 @@ from misscnf.data.codecs import Continuous
 from misscnf.data.panel import Panel
 from misscnf.data.table import IncompleteTable, Schema
 from misscnf.display.notebook import card
-from misscnf.display.style import STYLE
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.fitting.replicates import Replicates, bootstrap_weights
@@ -142,24 +141,9 @@ class ReferenceBased:
         Arguments:
             ax: Axes to draw into; None makes a figure.
         """
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
+        from misscnf import plots
 
-        with mpl.rc_context(STYLE.rc() if ax is None else {}):
-            ax = ax or Figure(figsize=(6.0, 3.2), layout="constrained").subplots()
-            places = np.arange(len(self.table))[::-1]
-            ax.axvline(0.0, color=STYLE.soft, linewidth=0.9, linestyle=(0, (4, 3)))
-            kinds = (("anchored", STYLE.blue, 0.13), ("frequentist", STYLE.orange, -0.13))
-            for kind, colour, up in kinds if self.level is not None else ():
-                ends = self.table[f"{kind}_lower"], self.table[f"{kind}_upper"]
-                ax.hlines(places + up, *ends, color=colour, linewidth=1.6, label=kind)
-            ax.plot(self.table["estimate"], places, "o", color=STYLE.blue, markersize=5)
-            ax.set_yticks(places, list(self.table["reference"]))
-            ax.set_ylim(-0.6, len(self.table) - 0.4)
-            ax.set_xlabel(f"mean difference of {self.outcome}")
-            if self.level is not None:
-                ax.legend(frameon=False)
-        return ax
+        return plots.regimes(self, ax=ax)
 
 
 class _Course(NamedTuple):

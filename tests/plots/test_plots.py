@@ -13,6 +13,7 @@ from misscnf.queries.by import GroupEffects
 from misscnf.queries.curves import Curve
 from misscnf.queries.effects import Effect
 from misscnf.queries.incidence import Risks
+from misscnf.queries.references import ReferenceBased
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +54,10 @@ def drawings(report):
     curve = pd.DataFrame({"dose": [0.0, 1.0], "mean": [2.0, 3.0]})
     course = pd.DataFrame({"time": [0, 1], "risk": [0.1, 0.2], "versus": [0.2, 0.4]})
     risks = Risks("death", {"A": 1}, {"A": 0}, course, 1.0)
+    left = pd.DataFrame({"reference": ["MAR", "J2R"], "estimate": [-2.8, -2.1]})
+    regimes = ReferenceBased("days", {"A": 1}, {"A": 0}, left, (20, 20), (5, 4), ())
     return {
+        "regimes": lambda **ax: plots.regimes(regimes, **ax),
         "risks": lambda **ax: plots.risks(risks, **ax),
         "forest": lambda **ax: plots.forest(FRAME, **ax),
         "curve": lambda **ax: plots.curve(curve, **ax),

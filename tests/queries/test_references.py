@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
+from matplotlib.figure import Figure
 
 from misscnf import MissCNF
 from misscnf.errors import InputError
@@ -106,7 +107,8 @@ def test_both_kinds_of_error(table, model):
     pd.testing.assert_frame_equal(again, found.table[list(again)], check_exact=True)
     assert "of whom" in str(found)
     assert found.to_dict()["regimes"][1]["reference"] == "J2R"
-    assert [tick.get_text() for tick in found.plot().get_yticklabels()] == ["MAR", "J2R"]
+    drawn = found.plot(Figure().subplots())
+    assert [tick.get_text() for tick in drawn.get_yticklabels()] == ["MAR", "J2R"]
 
 
 def long_of(table):
