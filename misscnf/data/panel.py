@@ -373,8 +373,9 @@ class Panel:
             lost = [n for loss in self.template.losses for n in [at_visit(loss, visit)]]
             lost = [n for n in lost if n not in self.left_out]
             cells = [wide[column_of(node)].isna() for node in lost]
-            codecs = zip(*choose_columns(cells, lost, None, []), strict=True)
-            pairs |= dict(zip(lost, codecs, strict=True))
+            for codec, loss in zip(choose_columns(cells, lost, None)[0], lost, strict=True):
+                of, _, _ = str(column_of(loss)).rpartition("[")
+                pairs[loss] = codec, Note(f"whether {of} is lost")
             if self.template.timed:
                 node = at_visit(Template.clock, visit)
                 pairs[node] = Fixed(node, float(visit), unit), Note("the time of the visit")

@@ -106,9 +106,12 @@ class SensitivityMixin(RiskMixin):
             regimes, arms = read_regimes(reference), (do, versus or {})
             about = (interval, data, replicates, draws, seed)
             return self._by_reference(outcome, arms, regimes, *about)
+        self._refuse_panel(
+            "sensitivity by strength=, shift= or ratio=",
+            "ask for reference=, or for that of a wide table with a column a visit and ties=",
+        )
         column, drivers = _read_loss(outcome if loss is None else loss)
         self.graph_.index(column)  # refuses one that is not there
-        self._refuse_panel("sensitivity")
         what, grid = _read_grid(strength=strength, shift=shift, ratio=ratio)
         self._refuse_level(interval, replicates)
         check_count("draws", draws, least=2)

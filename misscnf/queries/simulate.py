@@ -242,7 +242,9 @@ class QueryMixin(SensitivityMixin):
         self._graph()  # refuses a model that is not fitted
         if self.panel_ is not None:
             if interval is not None:
-                self._refuse_panel("counterfactual with interval=", "ask for draws=")
+                self._refuse_panel(
+                    "counterfactual with interval=", "draws=20 shows how open each is"
+                )
             do = at_all_visits(do, self.panel_)
         self._refuse_level(interval, replicates)
         table = self._read(df)

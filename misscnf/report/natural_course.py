@@ -177,7 +177,7 @@ def draw_follow_up(lines: pd.DataFrame, time: str, columns: Sequence[str]) -> Im
         other.set_ylim(0.0, 100.0)
         other.set_ylabel("% of their cells missing")
         if columns:
-            other.legend(loc="upper right", fontsize=7)
+            other.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, fontsize=7)
         told = "; ".join(f"{line.time:g}: {line.seen:g} people" for line in lines.itertuples())
         return image(figure, f"People seen at each visit. {told}.")
 

@@ -564,11 +564,11 @@ def _methods(
     )
     if panel.template.losses:
         told = listed([column_of(name) or "" for name in panel.template.losses])
-        parts += f" Missing values of {told} were modelled: they follow their arrows in the graph."
+        parts += f" Those of {told} were modelled instead, and follow their arrows in the graph."
     parts += events if panel.events else ""
     if answer is not None:
         parts += (
-            f" {answer.outcome[0].upper()}{answer.outcome[1:]} with {answer.arms[0]} and with "
+            f" {answer.what[0].upper()}{answer.what[1:]} with {answer.arms[0]} and with "
             f"{answer.arms[1]} was computed by the g-formula."
         )
         if answer.level is not None and answer.replicates is not None:
@@ -587,6 +587,7 @@ def _recipe(
     kinds = panel.described(model.kinds_)
     asked = dict(zip(kinds["column"], kinds["kind"], strict=True))
     asked |= dict.fromkeys(panel.events, "event")
+    asked = {name: kind for name, kind in asked.items() if name not in panel.template.losses}
     question = "" if effect is None else f", effect={effect!r}"
     if arms is not None:
         question += f", do={dict(arms[0])!r}, versus={dict(arms[1])!r}"

@@ -118,3 +118,24 @@ def test_what_cannot_be_shown_is_said(model, table, tmp_path, asked, said):
     with pytest.raises(InputError, match=said):
         write_report(model, table, tmp_path / "page.html", **asked)
     assert not (tmp_path / "page.html").exists()
+
+
+def test_a_page_says_which_losses_are_modelled_and_how_to_do_it_again(tmp_path):
+    rng, page = np.random.default_rng(0), tmp_path / "page.html"
+    rows = [(i, week) for i in range(150) for week in range(2)]
+    table = pd.DataFrame(rows, columns=["id", "week"]).assign(d=rng.normal(size=300))
+    table["y"] = table["d"] + rng.normal(size=300)
+    table["y"] = table["y"].mask(rng.random(300) < 1 / (1 + np.exp(1 - table["d"])))
+    model = fitted(table, "d[t] -> y[t]; d[t] -> missing(y)[t]", kinds=None)
+    asked = {"do": {"d": 1}, "versus": {"d": 0}, "interval": None}
+    few = {"effects.draws": 500}
+    write_report(model, table, page, effect=("d", "y"), settings=few, **asked)
+    found = words_of(page)
+    assert "but those of y, which follow their arrows" in found
+    assert "Those of y were modelled instead" in found
+    assert "whether y is lost" in found
+    assert "The mean of y at week 1 with d = 1" in found
+    assert "kinds = {'d': 'continuous', 'y': 'continuous'}" in found.replace("&#39;", "'")
+    words = "sensitivity by strength=, shift= or ratio= is not there yet"
+    with pytest.raises(InputError, match=words):
+        model.sensitivity("y", {"d": 1}, {"d": 0}, shift=[0.0, 1.0], data=table)
