@@ -36,16 +36,19 @@ Found = TypeVar("Found")
 
 
 @contextmanager
-def workers(jobs: int | None = None, cluster: str | None = None) -> Iterator[None]:
+def workers(
+    jobs: int | None = None, cluster: str | None = None, seconds: float = 10.0
+) -> Iterator[None]:
     """Lets `each` use several processes inside the block.
 
     Arguments:
         jobs: Processes of this machine, −1 for one a core; None for this one alone, or for what
             `joblib.parallel_config` says.
         cluster: The address of a dask scheduler, instead.
+        seconds: How long the scheduler is waited for, and then its first worker.
     """
     if cluster is not None:
-        with _client(cluster), joblib.parallel_config("dask", n_jobs=-1):
+        with _client(cluster, seconds), joblib.parallel_config("dask", n_jobs=-1):
             yield
     elif jobs is not None:
         if not isinstance(jobs, int) or jobs == 0 or jobs < -1:
@@ -111,7 +114,7 @@ def _lost() -> tuple[type[Exception], ...]:
 
 
 @contextmanager
-def _client(cluster: str) -> Iterator[None]:
+def _client(cluster: str, seconds: float) -> Iterator[None]:
     try:
         from distributed import Client
     except ImportError as error:
@@ -119,10 +122,17 @@ def _client(cluster: str) -> Iterator[None]:
             "a cluster needs the package distributed; install it with pip install distributed."
         ) from error
     try:
-        client = Client(cluster, timeout="10s")
+        client = Client(cluster, timeout=seconds)
     except (OSError, ValueError, TypeError) as error:
         raise InputError(
             f"no dask scheduler answers at {cluster!r}; check its address."
         ) from error
     with client:
+        try:
+            client.wait_for_workers(1, timeout=seconds)
+        except TimeoutError as error:
+            raise InputError(
+                f"the dask scheduler at {cluster!r} has no workers; start some, such as by "
+                f"`dask worker {cluster}`."
+            ) from error
         yield

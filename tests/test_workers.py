@@ -48,3 +48,14 @@ def test_workers_that_cannot_be_are_refused(monkeypatch):
     monkeypatch.setattr("distributed.Client", silent)
     with pytest.raises(InputError, match="no dask scheduler"), workers(cluster="tcp://x:1"):
         pass
+
+
+def test_a_cluster_without_workers_is_refused():
+    distributed = pytest.importorskip("distributed")
+    about = {"n_workers": 0, "processes": False, "dashboard_address": None}
+    with (
+        distributed.LocalCluster(**about) as there,
+        pytest.raises(InputError, match="has no workers; start some"),
+        workers(cluster=there.scheduler_address, seconds=1.0),
+    ):
+        pass
