@@ -68,7 +68,7 @@ def sensitivity(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say how an effect of MODEL changes if a loss is worse than it looks: docs/sensitivity.md."""
+    """Say how an effect changes if the loss is worse than it looks."""
     from misscnf.cli import arguments, inputs, outputs
 
     if out is not None:
