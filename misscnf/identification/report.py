@@ -69,7 +69,18 @@ class StructuralHole:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What the holes of a table leave identified. Made by `misscnf.check`."""
+    """What the holes of a table leave identified. Made by `misscnf.check`.
+
+    Example:
+        >>> import numpy as np
+        >>> from misscnf import check
+        >>> dose = np.random.default_rng(0).normal(size=200)
+        >>> df = pd.DataFrame({"dose": dose, "days": 9 - 2 * dose})
+        >>> df["days"] = df["days"].where(df["dose"] < 1)  # nobody with a high dose answered
+        >>> report = check(df, "dose -> days")
+        >>> report.nodes.set_index("node")["rows whole"].to_dict()
+        {'dose': 200, 'days': 165}
+    """
 
     graph: CausalGraph
     """The graph of the columns; beside hidden causes, how their law can be written."""

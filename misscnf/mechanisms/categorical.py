@@ -98,6 +98,13 @@ class Categorical(GumbelMax, name="categorical", serves=("categorical",)):
         hidden: Hidden widths of the network; none makes the logits linear.
         activation: Its activation.
         curve: Terms and basis functions of interactions beside the line; None for none.
+
+    Example:
+        >>> import torch
+        >>> law = Categorical(1, levels=3)
+        >>> x, parent = torch.tensor([1.0]), torch.zeros(1, 1)
+        >>> round(law.log_prob(x, parent).exp().item(), 4)  # one in three
+        0.3333
     """
 
     growths: ClassVar[frozenset[Growth]] = frozenset(["network", "products"])

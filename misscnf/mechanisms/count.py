@@ -204,6 +204,13 @@ class Count(InverseCount, name="count", serves=("count",)):
         dispersed: Whether the variance may exceed the mean; otherwise the law is Poisson.
         activation: Activation of the network.
         curve: Terms and basis functions of interactions beside the line; None for none.
+
+    Example:
+        >>> import torch
+        >>> law = Count(1, dispersed=False)
+        >>> x, parent = torch.tensor([0.0]), torch.zeros(1, 1)
+        >>> round(law.log_prob(x, parent).exp().item(), 4)  # Poisson: exp(−1)
+        0.3679
     """
 
     growths: ClassVar[frozenset[Growth]] = frozenset(["network", "products"])

@@ -35,6 +35,13 @@ class Gaussian(Mechanism, name="gaussian"):
         scale_hidden: Hidden widths of the scale's network; None makes the scale constant.
         activation: Activation of the networks.
         mean_curve: Centres, products and basis functions of the mean's curve; None for none.
+
+    Example:
+        >>> import torch
+        >>> law = Gaussian(1)
+        >>> x, parent = torch.tensor([0.0]), torch.zeros(1, 1)
+        >>> round(law.log_prob(x, parent).exp().item(), 4)  # N(0; 0, 1)
+        0.3989
     """
 
     growths: ClassVar[frozenset[Growth]] = frozenset(

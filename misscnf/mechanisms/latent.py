@@ -26,6 +26,13 @@ class Latent(Mechanism, name="latent", serves=("latent",)):
 
     Arguments:
         parents: The domains of the parents, or their number.
+
+    Example:
+        >>> import torch
+        >>> law = Latent(1)
+        >>> x, parent = torch.tensor([0.0]), torch.zeros(1, 1)
+        >>> round(law.log_prob(x, parent).exp().item(), 4)  # N(0; 0, 1)
+        0.3989
     """
 
     scale: Tensor

@@ -56,6 +56,13 @@ class Spline(Mechanism, name="spline"):
             gives every row the same shape of noise.
         bins: The number of bins of the spline.
         bound: Where the spline ends and the linear tails begin.
+
+    Example:
+        >>> import torch
+        >>> law = Spline(1)
+        >>> x, parent = torch.tensor([0.0]), torch.zeros(1, 1)
+        >>> round(law.log_prob(x, parent).exp().item(), 4)  # normal before it is fitted
+        0.3989
     """
 
     def __init__(

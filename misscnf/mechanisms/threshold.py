@@ -106,6 +106,13 @@ class Ordinal(Threshold, name="ordinal", serves=("binary", "ordinal")):
         spacing_hidden: Hidden widths of the network of the spacings; None makes them constant.
         activation: Activation of the networks.
         curve: Terms and basis functions of interactions beside the line of m; None for none.
+
+    Example:
+        >>> import torch
+        >>> law = Ordinal(1, levels=2)
+        >>> x, parent = torch.tensor([1.0]), torch.zeros(1, 1)
+        >>> round(law.log_prob(x, parent).exp().item(), 4)  # even odds
+        0.5
     """
 
     growths: ClassVar[frozenset[Growth]] = frozenset(["network", "products"])

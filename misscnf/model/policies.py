@@ -66,7 +66,13 @@ class Policy(ABC):
 
 @dataclass(frozen=True)
 class Hold(Policy):
-    """Holds a node at a value, or at one value a row."""
+    """Holds a node at a value, or at one value a row.
+
+    Example:
+        >>> import torch
+        >>> Hold(torch.tensor(2.0)).act([], like=torch.zeros(3))
+        tensor([2., 2., 2.])
+    """
 
     value: Tensor
     """Broadcastable to (...)."""
@@ -82,7 +88,14 @@ class Hold(Policy):
 
 @dataclass(frozen=True)
 class Rule(Policy):
-    """Sets a node to a function of columns."""
+    """Sets a node to a function of columns.
+
+    Example:
+        >>> import torch
+        >>> policy = Rule(lambda dose: dose.clamp(max=2.0), reads=(0,))
+        >>> policy.act([torch.tensor([1.0, 3.0])], like=torch.zeros(2))
+        tensor([1., 2.])
+    """
 
     function: Callable[..., Tensor]
     """Takes what is read, (...) each, one after the other."""

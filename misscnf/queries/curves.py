@@ -18,6 +18,12 @@ class Curve(pd.DataFrame):
     """What `MissCNF.curve` returns: a DataFrame, which draws itself as a curve with its band.
 
     What is selected from it is an ordinary DataFrame. `attrs` says what it is of.
+
+    Example:
+        >>> table = pd.DataFrame({"dose": [0.0, 1.0], "mean": [9.0, 7.5]})
+        >>> curve = Curve.of(table, outcome="days")
+        >>> curve.attrs["outcome"], curve.plot().get_ylabel()
+        ('days', 'mean of days')
     """
 
     @classmethod

@@ -54,7 +54,20 @@ Arms = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Effect(Tabular):
-    """The contrast of two interventions on one outcome, in the outcome's units."""
+    """The contrast of two interventions on one outcome, in the outcome's units.
+
+    Example:
+        >>> import numpy as np, pandas as pd
+        >>> from misscnf import MissCNF
+        >>> dose = np.random.default_rng(0).normal(size=200)
+        >>> df = pd.DataFrame({"dose": dose, "days": 9 - 2 * dose + np.sin(9 * dose)})
+        >>> model = MissCNF("dose -> days", "linear").fit(df)
+        >>> effect = model.effect("days", do={"dose": 2}, versus={"dose": 1})
+        >>> effect.measure, -2.2 < effect.estimate < -1.8
+        ('mean difference', True)
+        >>> effect.to_frame().columns.tolist()
+        ['term', 'estimate', 'lower', 'upper']
+    """
 
     outcome: str
     do: dict[str, Any]

@@ -51,7 +51,15 @@ class _Answer(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Pooled(Tabular):
-    """Pooled estimates. Made by `misscnf.pool`."""
+    """Pooled estimates. Made by `misscnf.pool`.
+
+    Example:
+        >>> from misscnf import pool
+        >>> tables = [pd.DataFrame({"x": [1.0, 2.0, 3.0, last]}) for last in (3.0, 4.0, 5.0)]
+        >>> pooled = pool(tables, lambda df: (df.mean(), df.var() / len(df)), df_complete=3)
+        >>> pooled.m, pooled.to_frame()["estimate"].tolist()
+        (3, [2.5])
+    """
 
     table: pd.DataFrame
     """A line a term: estimate, standard_error, lower, upper, statistic, df, p_value (of zero),
