@@ -1,5 +1,7 @@
 """Lines and curves at the maximum of the likelihood of what rows show."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -89,14 +91,18 @@ def test_logits_settle_beside_lines():
 @pytest.mark.slow
 def test_a_curve_settles_where_likelihood_and_prior_have_no_slope():
     """In posterior errors of all c coefficients together, with sixteen times the completions of
-    the search, whose own noise is √(c / 32) of one at most."""
+    the search, whose own noise is √(c / 32) of one at most: on average, here over four searches."""
     rows = table(np.square)
-    model = bent(rows)
-    coefficients = sum(part.numel() for part in model.parameters())
+    start = bent(rows)
+    coefficients = sum(part.numel() for part in start.parameters())
     noise = (coefficients / 32) ** 0.5
-    assert _slope(model, rows) > 2 * noise
-    maximise_monte_carlo(model, MemoryRows(*rows), Settings(), 0)
-    assert _slope(model, rows) < noise
+    assert _slope(start, rows) > 2 * noise
+    slopes = []
+    for seed in range(4):
+        model = copy.deepcopy(start)
+        maximise_monte_carlo(model, MemoryRows(*rows), Settings(), seed)
+        slopes.append(_slope(model, rows))
+    assert np.square(slopes).mean() < noise**2
 
 
 def _slope(model, rows):

@@ -89,7 +89,7 @@ def test_a_curve_has_statistics_too(model):
     assert curve.estimate.tolist()[0] == 0.0
     assert curve.estimate[1] == pytest.approx(1.0, abs=0.4)
     about = {"measure": "median difference", "statistic": "median", "population": "model"}
-    assert curve.attrs == about
+    assert curve.attrs == {**about, "outcome": "y"}
 
 
 @pytest.mark.parametrize("statistic", ["mode", 0.0, 1.5, True, None])

@@ -19,8 +19,9 @@ from misscnf import InputError, MissCNF, check
 from misscnf.report import write_report
 from misscnf.report.effects import Question, forest_lines, group_effects, open_question
 from misscnf.report.methods import interval_sentence
+from misscnf.report.model_checks import integrals
 from misscnf.report.pictures import draw_holes
-from misscnf.report.settings import EffectRules, Limits
+from misscnf.report.settings import EffectRules, FitChecks, Limits
 
 SECTIONS = [
     "trust",
@@ -326,7 +327,10 @@ def test_every_column_has_its_noise_and_its_ranks(answered):
 def test_effective_draws_are_told(answered):
     quality = answered.model.log_prob(answered.df, quality=True)
     averaged = (quality["effective_draws"] < float("inf")).sum()
-    assert f"{averaged} rows of {len(answered.df)} were averaged by draws" in answered.text
+    rules = FitChecks(integral_rows=len(answered.df))
+    every = integrals(answered.model, answered.model._read(answered.df), rules, 0)
+    assert every.rows - every.exact == averaged
+    assert f"rows of {FitChecks().integral_rows} rows by chance were averaged" in answered.text
 
 
 # ------------------------------------------------------------------- what was done, and how
