@@ -91,7 +91,7 @@ def test_logits_settle_beside_lines():
 @pytest.mark.slow
 def test_a_curve_settles_where_likelihood_and_prior_have_no_slope():
     """In posterior errors of all c coefficients together, with sixteen times the completions of
-    the search, whose own noise is √(c / 32) of one at most: on average, here over four searches."""
+    the search, whose own noise is √(c / 32) of one at most, on average: here over four."""
     rows = table(np.square)
     start = bent(rows)
     coefficients = sum(part.numel() for part in start.parameters())
