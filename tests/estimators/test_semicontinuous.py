@@ -106,6 +106,12 @@ def test_a_hidden_confounder_with_zeros_is_integrated():
     assert torch.isfinite(torch.tensor(model.log_prob(df).to_numpy())).all()
 
 
+def test_a_value_beyond_an_end_is_refused_with_a_way_on(model):
+    words = r"a number of at least 0, where it heaps up \(kinds={'y': 'continuous'} knows no end\)"
+    with pytest.raises(InputError, match=words):
+        model.effect("x", do={"y": -1.0})
+
+
 def test_the_paper_refuses_point_masses_in_words():
     with pytest.raises(InputError, match="semicontinuous column has none"):
         MissCNF(GRAPH, "paper", kinds={"t": "continuous"}, progress=False).fit(table(200, 0.0))

@@ -99,11 +99,15 @@ class Semicontinuous(Column, kinds=("semicontinuous",)):
 
     @property
     def expected(self) -> str:
-        if self.floor is not None and self.ceiling is not None:
-            return f"a number from {self.floor:g} to {self.ceiling:g}"
-        if self.floor is not None:
-            return f"a number of at least {self.floor:g}"
-        return "a number" if self.ceiling is None else f"a number of at most {self.ceiling:g}"
+        if self.floor is None and self.ceiling is None:
+            return "a number"
+        if self.ceiling is None:
+            found = f"a number of at least {self.floor:g}"
+        elif self.floor is None:
+            found = f"a number of at most {self.ceiling:g}"
+        else:
+            found = f"a number from {self.floor:g} to {self.ceiling:g}"
+        return f"{found}, where it heaps up (kinds={{{self.name!r}: 'continuous'}} knows no end)"
 
     @property
     def ends(self) -> tuple[float, float]:
