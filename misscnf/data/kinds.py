@@ -35,6 +35,7 @@ import json
 import logging
 import math
 import os
+import re
 import reprlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -433,6 +434,11 @@ def _infer_text(cells: pd.Series, name: str, rules: KindRules) -> Choice:
     levels = _distinct(cells, name)
     if len(levels) == 2:
         return Levels.learn(name, "binary", levels, cells), Note("two distinct texts")
+    if all(re.match(r"\d{4}-\d\d-\d\d", str(level)) for level in levels):
+        raise InputError(
+            f"column {name!r} holds dates as text, such as {levels[0]!r}; make it a number, such "
+            f"as the days since a reference date (--dates {name} counts them from 1970-01-01)."
+        )
     frequencies = observed_cells(cells).value_counts()
     if len(levels) > rules.most_categories:
         raise _identifier(name, f"{len(levels)} distinct texts")

@@ -267,7 +267,7 @@ def held_out_sentence(model: FittedFlow) -> str:
     compared = "on rows left out, the log predictive density less that of lines"
     nonlinear = {"Curves": model.curves_, "Networks": model.networks_}
     told = [f"{what} for {listed(names)}." for what, names in nonlinear.items() if names]
-    if told:
+    if told or (model.interactions_ and more > model.settings_.selection.z * error):
         told.append(f"O{compared[1:]} is {numbers}.")
     elif round(max(abs(more), error), 3):
         told = [f"Linear mechanisms were kept: {compared} is {numbers}, which is too little."]

@@ -102,6 +102,10 @@ def test_levels_are_sorted_or_in_the_order_of_the_categories():
 
 
 REFUSED = {
+    "dates as text": (
+        [f"2020-01-{d:02}" for d in range(1, 29)],
+        "dates as text, such as '2020-01",
+    ),
     "identifiers": ([f"p{j}" for j in range(51)] * 3, "identifier or free text, with 51"),
     "free text": ([*"abcdefgh", "a", "a"], "identifier or free text, with mostly texts that"),
     "categories": (pd.Categorical([f"p{j}" for j in range(60)]), "with 60 categories"),

@@ -1,15 +1,18 @@
 """Numbers and sentences that a person reads."""
 
+from types import SimpleNamespace
+
 import pandas as pd
 import pytest
 
 from misscnf.data.codecs import Levels
 from misscnf.data.table import IncompleteTable
+from misscnf.fitting.settings import Settings
 from misscnf.queries.effects import Effect
 from misscnf.report.effects import Question, contrasts, dose_grid
 from misscnf.report.model_checks import Integrals
 from misscnf.report.settings import EffectRules
-from misscnf.report.verdicts import integral_sentence
+from misscnf.report.verdicts import held_out_sentence, integral_sentence
 from misscnf.report.words import Answer, label, plural, rounded, signed, significant, whole
 
 MINUS_TWO = "\N{MINUS SIGN}2"
@@ -125,3 +128,18 @@ def test_few_effective_draws_are_a_warning():
     assert "40 rows of 100 were averaged by draws" in integral_sentence(fine)
     assert "3 rows had fewer than 30, which is few" in integral_sentence(few)
     assert "2 rows of 100 have probability zero" in integral_sentence(lost)
+
+
+def test_interactions_that_were_earned_are_no_line_that_was_kept():
+    found = {"elpd_difference": 1.2, "standard_error": 0.03}
+    model = SimpleNamespace(
+        comparison_=found,
+        settings_=Settings(),
+        curves_=[],
+        networks_=[],
+        interactions_=["y"],
+        forms_={},
+    )
+    assert "were kept" not in held_out_sentence(model)
+    model.comparison_ = {"elpd_difference": 0.01, "standard_error": 0.03}
+    assert "which is too little" in held_out_sentence(model)
