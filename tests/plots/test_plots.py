@@ -72,10 +72,10 @@ def drawings(report):
 
 @pytest.mark.parametrize("name", sorted(set(plots.__all__) - {"sensitivity"}))
 def test_a_picture_is_drawn_into_the_axes_that_are_given(report, axes, name):
-    before = dict(mpl.rcParams)
+    before, opened = dict(mpl.rcParams), pyplot.get_fignums()
     assert drawings(report)[name](ax=axes) is axes
     assert axes.has_data() or axes.texts
-    assert not pyplot.get_fignums()
+    assert pyplot.get_fignums() == opened
     assert drawings(report)[name]().figure is pyplot.gcf()
     pyplot.gcf().canvas.draw()
     assert dict(mpl.rcParams) == before

@@ -61,8 +61,15 @@ class Running:
         workers = self.workers
         self.process.send_signal(signal.SIGINT)
         assert self.process.wait(30) == 0
+        self.process.stdout.close()
         time.sleep(0.2)
         return [pid for pid in workers if Path(f"/proc/{pid}").exists()]
+
+    def end(self):
+        """Ends it at once, whether it runs or not."""
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
 
     @property
     def kept(self):
@@ -85,8 +92,7 @@ def studio(tmp_path):
     small_table().to_csv(tmp_path / "small.csv", index=False)
     running = Running(tmp_path / "project", str(tmp_path / "small.csv"))
     yield running
-    running.process.kill()
-    running.process.wait()
+    running.end()
 
 
 @pytest.fixture
