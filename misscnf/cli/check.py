@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -73,14 +73,16 @@ def check(
     causal_graph = inputs.read_graph(graph, block, latent)
     inputs.check_nodes(pair or (), causal_graph, f"--effect {effect}")
     stream = inputs.read_stream(data, memory, how)
-    frame = inputs.read_rows(data, how) if stream is None else inputs.read_sample(stream)
+    frame = inputs.read_rows(data, how) if stream is None else stream.head()
     causal_graph = inputs.with_auxiliary(causal_graph, auxiliary, frame)
-    causal_graph = inputs.with_loss(causal_graph, loss, frame)
+    causal_graph = inputs.with_loss(causal_graph, loss, frame if stream is None else stream)
     inputs.check_kinds(kinds, causal_graph, frame)
     from misscnf.identification import check as find_problems  # with torch, after the options
 
     with inputs.naming(inputs.shown(data)):
-        report = find_problems(frame, causal_graph, effect=pair, kinds=kinds)
+        table: Any = frame if stream is None else stream
+        asked: dict[str, Any] = {"effect": pair, "kinds": kinds, "memory": memory}
+        report = find_problems(table, causal_graph, **asked)
     _tell(report, json=json)
 
 

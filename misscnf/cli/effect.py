@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from misscnf.cli.arguments import Arm
+    from misscnf.data.table import Table
     from misscnf.estimators.fitted import FittedFlow
     from misscnf.queries.effects import Effect
 
@@ -109,7 +110,7 @@ def effect(
             raise InputError(f"{flag} is for one value of {name}, not for a grid.")
     if beside and data is None:
         raise InputError("--beside needs --data, the table that the estimates are made from.")
-    rows = None if data is None else inputs.read_model_rows(data, asked, how)
+    rows = None if data is None else inputs.read_table_of_fit(data, asked, how)
     fitted = inputs.open_model(model, quiet=quiet)
     if interval is not None and data is None and not fitted._replicated:
         raise InputError(NEEDS_DATA)  # those beside it are of another fit
@@ -153,7 +154,7 @@ def _refuse_without_rows(*, at_hand: bool) -> None:
 
 
 def _extra(
-    fitted: FittedFlow, answer: Effect, table: pd.DataFrame | None, *, beside: bool
+    fitted: FittedFlow, answer: Effect, table: Table | None, *, beside: bool
 ) -> dict[str, Any]:
     """Returns what was asked for beside the answer."""
     if not beside:

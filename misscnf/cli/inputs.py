@@ -40,8 +40,8 @@ __all__ = [
     "read_latents",
     "read_rows",
     "read_stream",
-    "read_sample",
     "read_model_rows",
+    "read_table_of_fit",
     "read_model_stream",
     "batches",
     "arrow_types",
@@ -101,15 +101,6 @@ def read_stream(source: str, memory: str | None, how: Reading | None = None) -> 
         return open_stream(source, memory, Streaming().bytes_a_cell, how)
 
 
-def read_sample(stream: TableStream) -> pd.DataFrame:
-    """Returns rows by chance of a table that is too large to look at whole, and says how many."""
-    from misscnf.fitting.settings import Streaming
-
-    frame = stream.sample(Streaming().sample_rows)
-    say(f"looked at {len(frame)} of {len(stream)} rows, by chance: all figures are of these")
-    return frame
-
-
 def read_model_rows(
     source: str, model: Outline, how: Reading | None = None, *, partial: bool = False
 ) -> pd.DataFrame:
@@ -121,6 +112,19 @@ def read_model_rows(
     if model.panel_ is None:  # otherwise it reads long tables and wide ones itself
         _refuse_absent(frame, source, model, partial=partial)
     return frame
+
+
+def read_table_of_fit(source: str, model: Outline, how: Reading | None = None) -> Any:  # noqa: ANN401 - a frame, or a stream
+    """Reads the table of a fit; one that the fit read from disk is opened, and asked as it was."""
+    if model.drawn_from is None or source == "-":
+        return read_model_rows(source, model, how)
+    from misscnf.data.streams import open_stream  # with torch
+
+    stream = open_stream(source, 1, 1, how)
+    if stream is None:  # a form of file that is read whole
+        return read_model_rows(source, model, how)
+    _refuse_absent(stream.head(), source, model, partial=False)
+    return stream
 
 
 def read_model_stream(
@@ -301,7 +305,8 @@ def outline(folder: str) -> Outline:
     found = Outline.read(folder)
     if found is None:
         fitted = open_model(folder, quiet=True)  # says what is wrong
-        return Outline(fitted.graph_, fitted.schema_, fitted._replicated, fitted.panel_)
+        about = (fitted.graph_, fitted.schema_, fitted._replicated, fitted.panel_)
+        return Outline(*about, fitted._drawn_from)
     return found
 
 

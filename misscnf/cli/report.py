@@ -71,7 +71,7 @@ def report(
     along = arguments.read_along({"strength": strength, "shift": shift}, arm)
     if along and pair is None:
         raise InputError("--strength and --shift need --effect, the effect that is asked along.")
-    frame = inputs.read_model_rows(data, asked, how)
+    frame = inputs.read_table_of_fit(data, asked, how)
     fitted = inputs.open_model(model, quiet=quiet)
     from misscnf.report import write_report
 

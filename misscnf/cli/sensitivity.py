@@ -91,7 +91,7 @@ def sensitivity(
     first = arguments.read_arm(do, "--do", asked)
     second = arguments.read_arm(versus, "--versus", asked)
     level = arguments.read_event(event, on, asked)
-    table = inputs.read_model_rows(data, asked, how)
+    table = inputs.read_table_of_fit(data, asked, how)
     fitted = inputs.open_model(model, quiet=quiet)
     blamed = "loss" if loss and not reference else next(iter(along))
     with inputs.naming(f"--{blamed}"):

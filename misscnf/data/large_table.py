@@ -21,6 +21,7 @@ from torch import Tensor
 from misscnf.data.column_names import locate_columns
 from misscnf.data.dtypes import OBJECT
 from misscnf.data.kinds import KindRules, Kinds
+from misscnf.data.patterns import PatternCounts
 from misscnf.data.stored_rows import StoredRows
 from misscnf.data.streams import RowsFolder, TableStream, saying_full
 from misscnf.data.table import IncompleteTable, learn_schema, measured_nodes
@@ -39,15 +40,19 @@ class LargeTable:
 
     rows: StoredRows
     """all of them"""
-    patterns: Tensor
-    """(P, d) which cells some row shows together"""
     sample: IncompleteTable
-    """rows by chance, in their order"""
+    """rows by chance, in their order; it knows which cells all rows show together"""
     log_slope: float
     """the mean of log|dz/dx| over all rows"""
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def patterns(self) -> Tensor:
+        """(P, d) which cells some row shows together."""
+        assert self.sample.all_rows is not None
+        return torch.from_numpy(self.sample.all_rows.observed)
 
     @staticmethod
     def read(
@@ -81,32 +86,30 @@ class LargeTable:
         chosen = _chosen(len(stream), sample_rows, seed)
         folder = RowsFolder()
         path, start, log_slope = Path(folder.name) / "rows", 0, 0.0
-        some, patterns = list[pd.DataFrame](), set[bytes]()
+        some, patterns = list[pd.DataFrame](), PatternCounts(len(nodes))
         with saying_full(folder.name), path.open("wb") as file:
             for frame in stream.frames(named):
                 part = IncompleteTable.read(frame, nodes, schema)
                 observed = part.observed.numpy()
                 file.write(np.where(observed, part.values.numpy(), np.nan).tobytes())
                 log_slope += float(part.log_slope().sum())
-                patterns |= {row.tobytes() for row in np.unique(observed, axis=0)}
+                patterns.add(observed)
                 mine = chosen[np.searchsorted(chosen, start) :] - start
                 some.append(frame.iloc[mine[mine < len(frame)]])
                 start += len(frame)
                 if tell is not None:
                     tell(start, len(stream), "reading rows")
-        shown = np.frombuffer(b"".join(sorted(patterns)), dtype=bool).reshape(-1, len(nodes))
         sample = IncompleteTable.read(pd.concat(some), nodes, schema)
         rows = StoredRows(path, len(nodes), start, tuple(range(len(nodes))), folder)
-        found = torch.from_numpy(shown.copy())
         logger.info("%s has %d rows, which are read from disk.", stream.name, start)
-        named_sample = replace(sample, columns=tuple(head.columns))
-        return LargeTable(rows, found, named_sample, log_slope / start)
+        sample = replace(sample, columns=tuple(head.columns), all_rows=patterns)
+        return LargeTable(rows, sample, log_slope / start)
 
     def in_order(self, nodes: Sequence[str]) -> LargeTable:
         """Returns the same rows with their columns in another order."""
         places = [self.sample.nodes.index(node) for node in nodes]
         rows, sample = self.rows.in_order(places), self.sample.in_order(nodes)
-        return replace(self, rows=rows, patterns=self.patterns[:, places], sample=sample)
+        return replace(self, rows=rows, sample=sample)
 
 
 def _cells(

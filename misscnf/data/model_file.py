@@ -50,6 +50,8 @@ class Outline:
     """Whether replicates of the fit lie beside it."""
     panel_: Panel | None = None
     """How a table over time was read; None for any other."""
+    drawn_from: int | None = None
+    """Rows of the file that was read from disk; None where it was read into memory."""
 
     @staticmethod
     def read(folder: str | os.PathLike[str]) -> Outline | None:
@@ -60,7 +62,9 @@ class Outline:
             replicated = (expanded(folder) / REPLICATES).exists()
             panel = content["about"].get("panel")
             known = None if panel is None else Panel.from_dict(panel)
-            return Outline(read_graph(content), Schema(columns), replicated, known)
+            drawn_from = content["about"].get("drawn from")
+            about = (read_graph(content), Schema(columns), replicated, known)
+            return Outline(*about, drawn_from)
         except Exception:  # whatever nonsense leads to
             return None
 

@@ -28,7 +28,9 @@ import torch
 
 from misscnf.data.files import Reading, apply_reading, read_text_in_parts, text_cells
 from misscnf.data.parquet import Shards
+from misscnf.data.patterns import PatternCounts
 from misscnf.data.rows import ROWS_AT_ONCE
+from misscnf.data.table import measured_nodes
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.paths import expanded
@@ -98,6 +100,20 @@ class TableStream:
             found.append(frame.iloc[mine[mine < len(frame)]])
             start += len(frame)
         return pd.concat(found)
+
+    def count_patterns(self, nodes: Sequence[str], latent: Collection[str] = ()) -> PatternCounts:
+        """Counts which cells of some nodes all rows show together.
+
+        A hidden cause is shown in no row, an indicator of loss in all of them.
+        """
+        found = PatternCounts(len(nodes))
+        named = measured_nodes(nodes, self.head(), latent)
+        for frame in self.frames(named):
+            seen = {name: frame[name].notna().to_numpy() for name in named}
+            always = np.ones(len(frame), dtype=bool)
+            parts = [~always if n in latent else seen.get(n, always) for n in nodes]
+            found.add(np.column_stack(parts))
+        return found
 
     def holed_columns(self) -> list[str]:
         """Returns the names of the columns that have holes."""

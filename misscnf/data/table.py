@@ -43,6 +43,7 @@ from misscnf.data.kinds import (
     read_requests,
     refuse_events,
 )
+from misscnf.data.patterns import PatternCounts
 from misscnf.errors import InputError
 from misscnf.graph.indicators import column_of
 
@@ -205,6 +206,8 @@ class IncompleteTable:
     """The names of all columns of the table that was read, in its order."""
     outside: tuple[pd.Series, ...] = ()
     """The columns that are not in the graph, which may still explain holes."""
+    all_rows: PatternCounts | None = None
+    """What all rows show together, where these are some of them by chance."""
 
     @classmethod
     def read(
@@ -326,6 +329,7 @@ class IncompleteTable:
             schema=schema,
             raw=self.raw[:, places],
             cells=tuple(self.cells[j] for j in places),
+            all_rows=None if self.all_rows is None else self.all_rows.in_order(places),
         )
 
     def with_indicator(self, node: str) -> IncompleteTable:
@@ -345,6 +349,7 @@ class IncompleteTable:
             schema=Schema((*self.schema.columns, column), notes),
             raw=np.column_stack([self.raw, lost.numpy()]),
             cells=(*self.cells, cells),
+            all_rows=None,
         )
 
     def __len__(self) -> int:
@@ -385,6 +390,7 @@ class IncompleteTable:
             raw=self.raw[places],
             cells=tuple(column.iloc[places] for column in self.cells),
             outside=tuple(column.iloc[places] for column in self.outside),
+            all_rows=None,
         )
 
     def log_slope(self, counted: Tensor | None = None) -> Tensor:

@@ -166,6 +166,7 @@ class FittedFlow(QueryMixin):
             "unseen": self.unseen,
             "table": self._digest,
             "stands for": self._stands_for,
+            "drawn from": self._drawn_from,
             "panel": None if self.panel_ is None else self.panel_.to_dict(),
             "comparison": self.comparison_,
             "rough": self.rough_,
@@ -261,6 +262,7 @@ class FittedFlow(QueryMixin):
         self.model_ = model.eval().requires_grad_(requires_grad=False)
         self._table, self._cache = None, Cache(Asked(self.model_))
         self._digest, self._stands_for = about.get("table"), about.get("stands for")
+        self._drawn_from = about.get("drawn from")
         self.forms_ = {name: Form.from_dict(entry) for name, entry in about["forms"].items()}
         self.comparison_, self.timings_ = about["comparison"], dict(about.get("timings", {}))
         self.denied_ = tuple(from_dict(Contradiction, line) for line in about.get("denied", ()))

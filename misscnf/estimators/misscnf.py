@@ -342,6 +342,7 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         self._table, self._cache = replace(table, outside=()), Cache(Asked(self.model_))
         self._digest = table.digest
         self._stands_for = None if large is None or not of_all else len(large)
+        self._drawn_from = None if large is None else len(large)
         self.history_ = _history(fitted.history, shift)
         kept = pd.DataFrame | str | os.PathLike | IncompleteTable | TableStream
         named = isinstance(df, kept)

@@ -238,7 +238,7 @@ def _pass_over(
         by = torch.autograd.grad(prior, list(model.parameters()), allow_unused=True)
         parts_of = zip(by, model.parameters(), strict=True)
         pull = [torch.zeros_like(at) if of is None else of for of, at in parts_of]
-        value, gradient = value + float(prior), gradient + _vector(pull)
+        value, gradient = value + float(prior.detach()), gradient + _vector(pull)
     return value, gradient
 
 

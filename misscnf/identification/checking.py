@@ -7,6 +7,8 @@ file of its name.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -17,14 +19,16 @@ from misscnf.data.panel import read_template
 from misscnf.data.table import IncompleteTable, Table, holed_columns, read_table
 from misscnf.errors import InputError
 from misscnf.fitting.select.parents import arrange_blocks
+from misscnf.fitting.settings import Streaming
 from misscnf.graph import CausalGraph, GraphLike
 from misscnf.graph.indicators import Loss
 from misscnf.graph.latents import Latent
 from misscnf.identification.columns import read_columns
 from misscnf.identification.families import (
-    find_patterns,
+    counted,
     leaning,
     needed_for_effect,
+    patterns_of,
     usage_table,
     whole_families,
 )
@@ -38,11 +42,14 @@ from misscnf.identification.projection import project, shown_graph
 from misscnf.identification.recovery import Recovery, losses_identified
 from misscnf.identification.regions import Region, Search, thinnest_regions, unrevealed_regions
 from misscnf.identification.report import Report, StructuralHole, node_table, region_table
-from misscnf.identification.scan import Axis, fewest_rows
+from misscnf.identification.scan import Axis, fewest_rows, lower_bound, upper_bound
 from misscnf.identification.settings import CheckSettings, Telling
 from misscnf.identification.unlikely import unlikely_values
 from misscnf.identification.words import percent, where
 from misscnf.options import change
+
+if TYPE_CHECKING:
+    from misscnf.data.streams import TableStream
 
 __all__ = ["check", "denied_by_rows", "read_effect"]
 
@@ -63,6 +70,7 @@ def check(
     chance: float | None = None,
     share: float | None = None,
     settings: CheckSettings | Mapping[str, object] | None = None,
+    memory: str | float | None = None,
 ) -> Report | PanelReport:
     """Reports what the holes of a table leave identified, before any fit.
 
@@ -88,6 +96,8 @@ def check(
             0.02 by default.
         settings: `CheckSettings`, or changes to them by name, such as
             `{"independences.level": 0.01}`.
+        memory: What may be taken, such as "4GB": of a file that would take more, all rows are
+            counted from disk, and rows by chance are searched (docs/many_rows.md).
 
     Raises:
         InputError: If the table, the graph or the effect cannot be used.
@@ -101,6 +111,9 @@ def check(
         >>> print(check(df, "t -> y").regions["sentence"].iloc[0].partition(" (")[0])
         y with its parent t: never seen together where t is above 1
     """
+    stream = None if memory is None else _stream(df, memory)
+    if stream is not None:
+        df = stream.sample(Streaming().sample_rows)
     if not isinstance(df, IncompleteTable):
         df = read_table(df)
     if not isinstance(settings, CheckSettings):
@@ -108,11 +121,21 @@ def check(
     short = {"regions.chance": chance, "regions.share": share}
     chosen = change(settings, {name: given for name, given in short.items() if given is not None})
     if id is not None or time is not None:
+        if stream is not None:
+            raise InputError(
+                f"{stream.name} takes more than memory={memory!r}, and tables over time are read "
+                f"into memory; give more, or some of the people."
+            )
         others = {"blocks": blocks, "loss": loss, "auxiliary": auxiliary, "latent": latent}
         return _over_time(df, graph, effect, id, time, kinds, chosen, varying or (), others)
     graph = CausalGraph.read(graph, blocks, latent).with_auxiliary(auxiliary, df.columns)
-    graph = graph.with_loss(loss, holed_columns(df))
+    if loss is not None:
+        graph = graph.with_loss(
+            loss, holed_columns(df) if stream is None else stream.holed_columns()
+        )
     table = IncompleteTable.read(df, graph.nodes, kinds=kinds, latent=graph.latent)
+    if stream is not None:
+        table = replace(table, all_rows=stream.count_patterns(graph.nodes, graph.latent))
     recovery = losses_identified(graph, table.observed.numpy())
     causes = graph.without_indicators()
     graph = shown_graph(causes)
@@ -131,7 +154,7 @@ def check(
         estimand = effect_identified(causes, *asked, states)
     columns = read_columns(table, chosen.most_levels)
     observed = table.observed.numpy()
-    patterns = find_patterns(observed)
+    patterns = patterns_of(table)
     # The families that are needed and, last, all columns at once.
     whole = np.column_stack([whole_families(graph, observed)[:, needed], observed.all(axis=1)])
     members = [frozenset(graph.families[i]) for i in needed] + [frozenset(range(len(graph)))]
@@ -139,6 +162,12 @@ def check(
     names = tuple(graph.nodes[i] for i in needed)
     search = Search(whole, [*names, "all"], members, axes, chosen.regions)
     *flagged, complete = unrevealed_regions(search)
+    if table.all_rows is not None:
+        counts = [counted(patterns, family) for family in members]
+        *flagged, complete = (
+            [_in_all_rows(region, *count) for region in regions]
+            for regions, count in zip([*flagged, complete], counts, strict=True)
+        )
     listed = _listed_regions(search, flagged, chosen.telling.thin_places)
     with_gaps = {i for i, regions in zip(needed, flagged, strict=True) if regions}
     reached = with_gaps & _reached_by_loss(graph, recovery)
@@ -155,11 +184,12 @@ def check(
         graph=graph,
         effect=asked,
         needed=names,
-        rows=len(table),
+        rows=int(patterns.rows.sum()),
+        searched=len(table),
         nodes=node_table(graph, patterns, needed, flagged, chosen.telling.patterns_named),
         patterns=patterns.to_frame(graph, whole_families(graph, patterns.observed)),
         monotone=patterns.monotone,
-        usage=usage_table(observed),
+        usage=usage_table(patterns),
         rows_to_tell=fewest_rows(chosen.regions.chance, chosen.regions.level),
         regions=region_table(graph, listed),
         full_pattern_positivity=not complete,
@@ -262,6 +292,21 @@ def _needed_columns(graph: CausalGraph, effect: tuple[str, str]) -> set[str]:
         for name in needed.difference(graph.latent)
         for other in mixed.district(name, mixed.nodes)
     }
+
+
+def _in_all_rows(region: Region, whole: int, rows: int) -> Region:
+    """Returns a region as all rows have it, where it is everywhere; others are of the sample."""
+    if region.conditions:
+        return region
+    ends = lower_bound(whole, rows), upper_bound(whole, rows)
+    return replace(region, whole=whole, rows=rows, lower=ends[0], upper=ends[1])
+
+
+def _stream(df: Table, memory: str | float) -> TableStream | None:
+    """Opens a table that takes more memory than it may."""
+    from misscnf.data.streams import open_stream  # with pyarrow, which few tables need
+
+    return open_stream(df, memory, Streaming().bytes_a_cell)
 
 
 def _listed_regions(

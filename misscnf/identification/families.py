@@ -33,10 +33,18 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
+from misscnf.data.table import IncompleteTable
 from misscnf.graph import CausalGraph
 
-__all__ = ["Patterns", "find_patterns", "usage_table", "whole_families", "family_names"]
-__all__ += ["uncovered_families", "warning_sentence", "needed_for_effect", "leaning"]
+__all__ = ["Patterns", "find_patterns", "patterns_of", "counted", "usage_table"]
+__all__ += [
+    "whole_families",
+    "family_names",
+    "uncovered_families",
+    "warning_sentence",
+    "needed_for_effect",
+    "leaning",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +56,7 @@ class Patterns:
     rows: np.ndarray
     """(P,) how many rows have it."""
     of_row: np.ndarray
-    """(N,) the pattern of each row."""
+    """(N,) the pattern of each row; empty where rows were counted from disk."""
 
     @property
     def monotone(self) -> bool:
@@ -82,16 +90,32 @@ def find_patterns(observed: np.ndarray) -> Patterns:
     return Patterns(observed[first[order]], rows[order], place[of_row])
 
 
-def usage_table(observed: np.ndarray) -> pd.DataFrame:
+def patterns_of(table: IncompleteTable) -> Patterns:
+    """Returns the patterns of a table; those of all rows, where it has only some of them."""
+    if table.all_rows is None:
+        return find_patterns(table.observed.numpy())
+    observed, rows = table.all_rows.observed, table.all_rows.rows
+    order = np.argsort(-rows, kind="stable")
+    return Patterns(observed[order], rows[order], np.empty(0, dtype=int))
+
+
+def counted(patterns: Patterns, family: Collection[int]) -> tuple[int, int]:
+    """Returns how many rows show all of some nodes, and of how many."""
+    whole = patterns.observed[:, sorted(family)].all(axis=1)
+    return int(patterns.rows[whole].sum()), int(patterns.rows.sum())
+
+
+def usage_table(patterns: Patterns) -> pd.DataFrame:
     """Returns rows and cells that the analysis of complete rows would use, and those of ours."""
-    complete, seen = int(observed.all(axis=1).sum()), int(observed.sum())
-    rows = np.array([complete, int(observed.any(axis=1).sum())])
+    observed, counts = patterns.observed, patterns.rows
+    complete, seen = int(counts[observed.all(axis=1)].sum()), int(counts @ observed.sum(axis=1))
+    rows = np.array([complete, int(counts[observed.any(axis=1)].sum())])
     cells = np.array([complete * observed.shape[1], seen])
     return pd.DataFrame(
         {
             "analysis": ["complete rows only", "misscnf"],
             "rows": rows,
-            "row share": rows / len(observed),
+            "row share": rows / counts.sum(),
             "cells": cells,
             "cell share": cells / max(1, seen),
         }

@@ -89,6 +89,9 @@ class Report:
     needed: tuple[str, ...]
     """The nodes whose families are reported: all, or those that the effect needs."""
     rows: int
+    """All of them: what they show together is counted."""
+    searched: int
+    """In which regions, losses and independences were looked for: all, or some by chance."""
     nodes: pd.DataFrame
     """A line a family: node, parents, rows that show them, status and a sentence."""
     patterns: pd.DataFrame

@@ -262,7 +262,17 @@ def _head(report: Report) -> str:
         f"{count} pattern{'s' * (count != 1)} ({order})\n"
         f"Complete rows: {complete['rows']} ({percent(complete['row share'])}), with "
         f"{percent(complete['cell share'])} of what was seen; misscnf uses {ours['rows']} rows "
-        f"and all of it.\n{report.full_pattern_sentence}"
+        f"and all of it.\n{_searched(report)}{report.full_pattern_sentence}"
+    )
+
+
+def _searched(report: Report) -> str:
+    """Returns what was counted in all rows, and what was not."""
+    if report.searched == report.rows:
+        return ""
+    return (
+        f"Patterns, families and cells are counted in all rows; all else was looked for in "
+        f"{report.searched} of them by chance.\n"
     )
 
 
@@ -299,7 +309,7 @@ def _families(report: Report) -> str:
     if report.thin:
         lines += _cut([f"! {told}" for told in report.thin], report)
         lines.append("  Where few rows show a family, what is said of it hangs on them.")
-    if report.needed and report.rows < report.rows_to_tell:
+    if report.needed and report.searched < report.rows_to_tell:
         lines.append(
             f"  With fewer than {report.rows_to_tell} rows no region can be told from chance, "
             f"only families that are never seen whole."

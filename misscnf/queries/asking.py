@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import copy
 import logging
+import os
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -116,6 +118,8 @@ class Cache:
     """Those of them that were made here last, and are not on disk yet."""
     rows: tuple[str, RowPopulation] | None = None
     """The rows that an average was last taken over, and which they are."""
+    sampled: tuple[str, IncompleteTable] | None = None
+    """The rows by chance of a table on disk that was last asked with, and which it is."""
     kept_rows: tuple[Tensor, Tensor] | None = None
     """Values and what is observed of the rows of the fit, as saved with its replicates."""
     replicating: threading.Lock = field(default_factory=threading.Lock)
@@ -154,6 +158,8 @@ class EffectMixin:
     """By which it is recognised; None in models that did not note it."""
     _stands_for: int | None = None
     """Rows of the fit, where its table is a sample of them; None where it has them all."""
+    _drawn_from: int | None = None
+    """Rows of the file that the table of the fit was drawn from; None where it is all of them."""
     _cache: Cache
 
     def effect(
@@ -545,7 +551,7 @@ class EffectMixin:
     def _table_of_fit(self, data: Table | None) -> IncompleteTable:
         """Returns the table of the fit; one that is given is remembered if it is that table."""
         if data is not None:
-            table = self._read(data)
+            table = self._read_again(data)
             if self._table is None and self._digest in (None, table.digest):
                 self._table = replace(table, outside=())
             return table
@@ -555,6 +561,32 @@ class EffectMixin:
                 "it as data=."
             )
         return self._table
+
+    def _read_again(self, data: Table, *, counted: bool = False) -> IncompleteTable:
+        """Reads the table of the fit; of one on disk the rows by chance that the fit kept of it.
+
+        Arguments:
+            data: The table; a file is read from disk if the fit did so.
+            counted: Whether to count what all its rows show together.
+        """
+        named = isinstance(data, str | os.PathLike)
+        if isinstance(data, pd.DataFrame | IncompleteTable) or (named and not self._drawn_from):
+            return self._read(data)
+        key, kept = str(data) if named else str(id(data)), self._cache.sampled
+        if kept is not None and kept[0] == key and (kept[1].all_rows is not None or not counted):
+            return kept[1]
+        from misscnf.data.streams import open_stream  # with pyarrow, which few tables need
+
+        stream = open_stream(data, 1, 1)
+        if stream is None:  # a form of file that is read whole
+            return self._read(data)
+        rules, schema = self.settings_.streaming, self.schema_
+        table = self._read(stream.sample(rules.sample_rows, self.seed))
+        if counted and len(stream) > len(table):
+            latent = [schema.nodes[j] for j in schema.latent]
+            table = replace(table, all_rows=stream.count_patterns(schema.nodes, latent))
+        self._cache.sampled = key, table
+        return table
 
     def _no_way(self, ask: Question) -> tuple[str, ...]:
         """Returns a note where nothing that is held leads to the outcome: the graph answers."""

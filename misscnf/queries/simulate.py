@@ -456,6 +456,8 @@ class QueryMixin(SensitivityMixin):
             wide = self._named(df)
             assert isinstance(wide, pd.DataFrame)
             return check_panel(self.panel_, self.schema_, wide, effect, settings)
+        if self._drawn_from is not None:
+            df = self._read_again(df, counted=True)
         table = IncompleteTable.read(self._named(df), nodes, self.schema_, unseen=self.unseen)
         report = check(table, self.graph_, effect, settings=settings)
         assert isinstance(report, Report)

@@ -101,15 +101,18 @@ def recipe(
     question += f", groups={list(groups)!r}" if groups else ""
     question += f", settings={changed!r}" if changed else ""
     question += f", sensitivity={dict(sensitivity)!r}" if sensitivity else ""
+    table, memory = 'pd.read_csv("your-table.csv")', ""
+    if model._drawn_from is not None:
+        table, memory = '"your-table.parquet"', ', memory="1kB"  # from disk'
     return f"""\
 import pandas as pd
 from misscnf import MissCNF
 from misscnf.report import write_report
 
-df = pd.read_csv("your-table.csv")
+df = {table}
 graph = {json.dumps(causes, ensure_ascii=False)}
 kinds = {json.dumps(asked, ensure_ascii=False)}
 model = MissCNF(
     graph, preset={model.settings_.preset!r}, kinds=kinds, seed={model.seed},{apart}
-).fit(df)
+).fit(df{memory})
 write_report(model, df, "report.html"{question})"""

@@ -54,8 +54,11 @@ def methods(model: FittedFlow, report: Report, effect: Effect | None) -> str:
     variables += f" and {plural(hidden, 'hidden cause')}" if hidden else ""
     lost = "at random given what each row shows, except as the graph says"
     assumed = lost if graph.indicators else "at random (MAR)"
+    rows = f"all {whole(report.rows)} rows"
+    if model._drawn_from is not None and model._stands_for is None:
+        rows = f"{whole(report.searched)} of {whole(report.rows)} rows by chance"
     parts = [
-        f"A causal normalizing flow was fitted to all {whole(report.rows)} rows by maximum "
+        f"A causal normalizing flow was fitted to {rows} by maximum "
         f"likelihood of the observed values (MissCNF; misscnf {__version__}, seed {model.seed}). "
         f"The causal graph ({variables}, {arrows}) was taken as given. "
         f"{beside}"

@@ -123,7 +123,7 @@ def write_report(
     """
     if not isinstance(settings, ReportSettings):
         settings = change(ReportSettings(), settings or {})
-    table = model._read(df)
+    table = model._read_again(df, counted=True)
     question = None
     if model.panel_ is not None:
         if groups or sensitivity:

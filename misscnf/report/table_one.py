@@ -26,7 +26,8 @@ def table_one(
     table: IncompleteTable, treatment: str | None, limits: Limits
 ) -> tuple[list[str], list[tuple[str, list[str]]]]:
     """Returns the heads of the columns, and lines: a name, and a text for each of them."""
-    arms = {f"all ({whole(len(table))})": np.ones(len(table), bool)}
+    everybody = "all" if table.all_rows is None else "some by chance"
+    arms = {f"{everybody} ({whole(len(table))})": np.ones(len(table), bool)}
     arms |= {} if treatment is None else _arms(table, treatment, limits)
     lines: list[tuple[str, list[str]]] = []
     for j, column in enumerate(table.schema.columns):

@@ -121,7 +121,7 @@ def _coverage(report: Report, *, leaves: bool) -> tuple[State, str]:
     text = "Every part of the model that is needed was seen in the rows, with no gap found."
     if leaves:
         text += " The comparison itself leaves what they show: see Extrapolation."
-    if report.rows < report.rows_to_tell:
+    if report.searched < report.rows_to_tell:
         text += f" With fewer than {report.rows_to_tell} rows, gaps could hardly be found."
     return "fine", text
 

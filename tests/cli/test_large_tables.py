@@ -1,6 +1,7 @@
 """Verbs on tables that are larger than memory: the answers in memory, a batch at a time."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,9 @@ import pytest
 
 import misscnf.cli.outputs as outputs_home
 from misscnf.data import streams
+from misscnf.fitting import settings
+from misscnf.identification import checking
+from misscnf.options import change
 
 
 @pytest.fixture
@@ -94,15 +98,72 @@ def test_what_needs_replicates_says_so(call, here):
     assert not (here / "x.csv").exists()
 
 
-def test_check_looks_at_rows_by_chance_and_says_so(call, here, monkeypatch):
+@pytest.fixture
+def few(monkeypatch):
+    """Of the 200 rows 150 are a sample."""
     sample = streams.TableStream.sample
-    monkeypatch.setattr(streams.TableStream, "sample", lambda self, most: sample(self, 150))
-    line = ["check", "data.csv", "--graph", "graph.dot", "--json"]
-    whole, part = call(line), call([*line, "--memory", "1kB"])
-    assert whole.exit_code == part.exit_code
-    assert "looked at 150 of 200 rows, by chance" in part.stderr
-    found = [json.loads(one.stdout) for one in (whole, part)]
-    assert [one["rows"] for one in found] == [200, 150]
+    monkeypatch.setattr(
+        streams.TableStream, "sample", lambda self, most, seed=0: sample(self, 150, seed)
+    )
+
+
+def test_check_counts_all_rows_and_says_what_it_looked_for_in_some(call, few, small_batches):
+    line = ["check", "data.csv", "--graph", "graph.dot"]
+    told = call([*line, "--memory", "1kB"])
+    assert "all else was looked for in 150 of them by chance" in told.stdout
+    whole, part = call([*line, "--json"]), call([*line, "--json", "--memory", "1kB"])
+    one, other = (json.loads(found.stdout) for found in (whole, part))
+    assert whole.exit_code == part.exit_code == told.exit_code
+    for counted in ("rows", "usage", "monotone"):
+        assert one[counted] == other[counted]
+    in_order = [
+        sorted((line["rows"], *sorted(line["observed"])) for line in found["patterns"])
+        for found in (one, other)
+    ]
+    assert in_order[0] == in_order[1]
+    counts = [[line["rows whole"] for line in found["nodes"]] for found in (one, other)]
+    assert counts[0] == counts[1]
+    assert [one["searched"], other["searched"]] == [200, 150]
+
+
+def test_a_family_that_only_rows_outside_the_sample_show_is_not_called_never_seen(call, here):
+    """One row in 600 shows b with c; two of all rows do, and those of the sample do not."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(1200, 2)), columns=["b", "c"])
+    first = np.arange(1200) < 600
+    table["b"], table["c"] = table["b"].where(first), table["c"].where(~first)
+    stream_rows = streams.derive_generator(0, "sample of rows")
+    unseen = int(streams.torch.randperm(1200, generator=stream_rows)[-1])
+    table.loc[unseen] = 0.5
+    table.to_parquet("never.parquet")
+    line = ["check", "never.parquet", "--graph", "b -> c", "--memory", "1kB"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            checking, "Streaming", lambda: SimpleNamespace(sample_rows=1000, bytes_a_cell=200)
+        )
+        told = call(line).stdout
+    assert "almost never seen together, in 1 of 1200 rows" in told
+
+
+def test_a_model_of_a_file_on_disk_is_asked_from_there(call, here, monkeypatch):
+    """Effects and pages take the rows by chance that the fit kept: the same table to the bit."""
+    few = change(settings.PRESETS["linear"], {"streaming.sample_rows": 150})
+    monkeypatch.setitem(settings.PRESETS, "linear", few)
+    read = "--memory 1kB --preset linear --graph graph.dot --out large --quiet"
+    assert call(["fit", "data.csv", *read.split()]).exit_code == 0
+    arms = ["--on", "y", "--do", "t=1", "--versus", "t=0", "--interval", "0.9", "--json"]
+    ask = ["effect", "large", *arms]
+    found = call([*ask, "--data", "data.csv", "--population", "rows"])
+    assert found.exit_code == 0, found.stderr
+    assert "not the one that the model was fitted to" not in found.stderr
+    answer = json.loads(found.stdout)
+    assert answer["lower"] < 2.0 < answer["upper"]
+    page = ["report", "large", "data.csv", "--effect", "t:y", "--interval", "0"]
+    assert call([*page, "--out", "page.html"]).exit_code == 0
+    text = (here / "page.html").read_text()
+    assert "counted in all 200 rows" in text
+    assert "is of 150 of them, by chance" in text
+    assert "fitted to 150 of 200 rows by chance" not in text  # lines and logits know all rows
 
 
 def test_standard_output_is_no_place_for_batches(call):
