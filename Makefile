@@ -121,7 +121,7 @@ NEIGHBOURS := dowhy causal-learn cvxpy llvmlite numba tqdm
 .PHONY: neighbours
 neighbours: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt $(NEIGHBOURS)
-	$(BIN)/python -m pytest tests/test_dowhy.py
+	$(BIN)/python -m pytest tests/test_dowhy.py misscnf/dowhy.py
 
 # The pictures of a report and of the studio in docs/; needs Chromium.
 screenshots: setup

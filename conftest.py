@@ -1,5 +1,10 @@
-"""Every test runs in float64 on one thread, and leaves torch's global state as it found it."""
+"""Every test runs in float64 on one thread, and leaves torch's global state as it found it.
 
+Examples in docstrings of the verbs of `MissCNF` go on from the example of the class.
+"""
+
+import doctest
+import functools
 import importlib.util
 import os
 
@@ -29,6 +34,24 @@ def untouched_globals(float64):
     yield
     changed = [name for name, value in _globals().items() if value != before[name]]
     assert not changed, f"the test changed torch's global {', '.join(changed)}"
+
+
+@pytest.fixture(autouse=True)
+def shown_model(request, float64, doctest_namespace):
+    """Gives an example that says so what the example of `MissCNF` has made."""
+    told = getattr(getattr(request.node, "dtest", None), "docstring", None) or ""
+    if "of `MissCNF`:" in told:
+        doctest_namespace.update(_example_of_the_class())
+
+
+@functools.cache
+def _example_of_the_class():
+    import misscnf
+
+    names = {"MissCNF": misscnf.MissCNF}
+    for example in doctest.DocTestParser().get_examples(misscnf.MissCNF.__doc__):
+        exec(compile(example.source, "the example of MissCNF", "single"), names)
+    return {name: names[name] for name in ("df", "model", "np", "pd")}
 
 
 def _globals():

@@ -59,7 +59,16 @@ __all__ = ["to_gcm", "to_networkx", "read_graph", "Estimator"]
 
 
 def to_networkx(graph: CausalGraph) -> nx.DiGraph:
-    """Returns a graph as `CausalModel(graph=…)` takes it, hidden causes marked as unobserved."""
+    """Returns a graph as `CausalModel(graph=…)` takes it, hidden causes marked as unobserved.
+
+    Arguments:
+        graph: A `CausalGraph`.
+
+    Example:
+        >>> found = to_networkx(CausalGraph.read("u -> dose; u -> days; dose -> days; u [latent]"))
+        >>> found.nodes["u"]["observed"], found.nodes["dose"]["observed"]
+        ('no', 'yes')
+    """
     found = graph.to_networkx()
     for name in found.nodes:
         found.nodes[name]["observed"] = "no" if name in graph.latent else "yes"
@@ -70,6 +79,14 @@ def read_graph(model: Any) -> CausalGraph:  # noqa: ANN401 - a class of dowhy's
     """Returns the graph of a `CausalModel` or of a gcm model.
 
     Hidden causes stay hidden; the nodes U that dowhy adds by itself are left out.
+
+    Arguments:
+        model: A `CausalModel`, or one of `dowhy.gcm`.
+
+    Example:
+        >>> given = nx.DiGraph([("dose", "days")])
+        >>> read_graph(gcm.StructuralCausalModel(given)).edges
+        [('dose', 'days')]
     """
     held = getattr(model, "_graph", model)  # CausalModel keeps its graph in one of its own
     found = nx.DiGraph(getattr(held, "_graph", getattr(model, "graph", held)))
@@ -187,6 +204,18 @@ def to_gcm(model: FittedFlow) -> gcm.ProbabilisticCausalModel:
 
     Arguments:
         model: A fitted `MissCNF`, of a table with a row a person.
+
+    Returns:
+        A model of `dowhy.gcm`, with the fitted laws for its mechanisms.
+
+    Example:
+        >>> dose = np.random.default_rng(0).normal(size=200)
+        >>> df = pd.DataFrame({"dose": dose, "days": 9 - 2 * dose + np.cos(9 * dose)})
+        >>> scm = to_gcm(MissCNF("dose -> days", "linear").fit(df))
+        >>> do = {"dose": lambda dose: 1.0}
+        >>> drawn = gcm.interventional_samples(scm, do, num_samples_to_draw=1000)
+        >>> float(drawn["days"].mean().round())
+        7.0
     """
     model._refuse_panel("a model for dowhy")
     graph, columns = model.graph_, model.schema_.columns
@@ -223,6 +252,25 @@ class Estimator(CausalEstimator):
         confidence_intervals: Whether to make intervals; they come from replicates of the fit.
         confidence_level: Of the intervals.
         others: What dowhy's own class takes.
+
+    Example:
+        >>> from dowhy import CausalModel
+        >>> rng = np.random.default_rng(0)
+        >>> age = rng.normal(size=300)
+        >>> dose = age + rng.normal(size=300)
+        >>> df = pd.DataFrame({"age": age, "dose": dose})
+        >>> df["days"] = age - 2 * dose + rng.normal(size=300)
+        >>> graph = nx.DiGraph([("age", "dose"), ("age", "days"), ("dose", "days")])
+        >>> asked = CausalModel(df, treatment="dose", outcome="days", graph=graph)
+        >>> found = asked.estimate_effect(
+        ...     asked.identify_effect(),
+        ...     "backdoor.misscnf.dowhy.Estimator",
+        ...     control_value=0,
+        ...     treatment_value=1,
+        ...     method_params={"preset": "linear"},
+        ... )
+        >>> round(found.value)
+        -2
     """
 
     def __init__(

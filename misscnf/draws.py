@@ -31,6 +31,11 @@ def derive_generator(
 ) -> torch.Generator:
     """Returns a generator that depends on the seed and the purpose alone.
 
+    Arguments:
+        seed: Where randomness starts.
+        purpose: What the numbers are for, such as a name and the number of an epoch.
+        device: Where they are drawn.
+
     Example:
         >>> first, again = (derive_generator(0, "noise") for _ in range(2))
         >>> torch.equal(torch.rand(3, generator=first), torch.rand(3, generator=again))
@@ -42,12 +47,34 @@ def derive_generator(
 
 
 def uniform_numbers(shape: Sequence[int], generator: torch.Generator, like: Tensor) -> Tensor:
-    """Returns independent U(0, 1) numbers on the device and in the precision of a tensor."""
+    """Returns independent U(0, 1) numbers on the device and in the precision of a tensor.
+
+    Arguments:
+        shape: The shape of what is drawn.
+        generator: Where they come from, such as one of `derive_generator`.
+        like: The tensor.
+
+    Example:
+        >>> drawn = uniform_numbers((2, 3), derive_generator(0, "noise"), like=torch.zeros(1))
+        >>> drawn.shape
+        torch.Size([2, 3])
+    """
     return torch.rand(shape, generator=generator, device=like.device, dtype=like.dtype)
 
 
 def normal_numbers(shape: Sequence[int], generator: torch.Generator, like: Tensor) -> Tensor:
-    """Returns independent N(0, 1) numbers on the device and in the precision of a tensor."""
+    """Returns independent N(0, 1) numbers on the device and in the precision of a tensor.
+
+    Arguments:
+        shape: The shape of what is drawn.
+        generator: Where they come from, such as one of `derive_generator`.
+        like: The tensor.
+
+    Example:
+        >>> drawn = normal_numbers((2, 3), derive_generator(0, "noise"), like=torch.zeros(1))
+        >>> drawn.shape
+        torch.Size([2, 3])
+    """
     return torch.randn(shape, generator=generator, device=like.device, dtype=like.dtype)
 
 
@@ -67,6 +94,10 @@ def shifted_points(count: int, shifts: Tensor) -> Tensor:
 
     Returns:
         (..., k, m) in [0, 1): each point uniform, all k of them evenly spread.
+
+    Example:
+        >>> shifted_points(4, torch.zeros(1)).tolist()  # one shift of zero: evenly spaced
+        [[0.125], [0.375], [0.625], [0.875]]
     """
     base = _sobol(count, shifts.shape[-1]).to(shifts)
     points = base + shifts[..., None, :]
@@ -75,6 +106,12 @@ def shifted_points(count: int, shifts: Tensor) -> Tensor:
 
 def normal_scores(uniform: Tensor) -> Tensor:
     """Turns uniform numbers into standard normal ones, kept finite at the ends.
+
+    Arguments:
+        uniform: Numbers from 0 to 1, (...).
+
+    Returns:
+        Standard normal numbers, (...).
 
     Example:
         >>> normal_scores(torch.tensor([0.5, 0.975])).round(decimals=2)

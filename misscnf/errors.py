@@ -13,6 +13,17 @@ class InputError(ValueError):
         sentence: What, where, what was expected and what to do.
         about: What the sentence names already, such as a file or an option; None where it is for
             the caller to say what it is about (`naming`).
+
+    Example:
+        >>> from misscnf import CausalGraph
+        >>> try:
+        ...     CausalGraph.read("dose -> days; days -> dose")
+        ... except InputError as error:
+        ...     what, do = str(error).split("; ")
+        >>> what
+        'the graph has the cycle dose → days → dose, and a causal graph has none'
+        >>> do
+        'remove or turn round one of these edges.'
     """
 
     def __init__(self, sentence: str = "", about: str | None = None) -> None:
@@ -25,7 +36,21 @@ class FitError(InputError):
 
 
 class ModelFileError(InputError):
-    """A saved model is incomplete, altered, or not one of ours."""
+    """A saved model is incomplete, altered, or not one of ours.
+
+    Arguments:
+        sentence: What, where, what was expected and what to do.
+        about: What the sentence names already.
+
+    Example:
+        >>> import tempfile
+        >>> from misscnf import MissCNF
+        >>> try:
+        ...     MissCNF.load(tempfile.gettempdir())
+        ... except ModelFileError as error:
+        ...     print(str(error).partition("; ")[2])
+        save the model again, or name another folder.
+    """
 
     def __init__(self, sentence: str = "", about: str | None = "a model file") -> None:
         super().__init__(sentence, about)

@@ -1,12 +1,16 @@
 """The public face: docs/api.md lists what is public, and the code agrees."""
 
 import ast
+import dataclasses
+import doctest
+import functools
 import importlib
 import inspect
 import itertools
 import re
 import subprocess
 import sys
+import textwrap
 import warnings
 from pathlib import Path
 
@@ -36,6 +40,16 @@ def imported(module):
             pytest.importorskip("dowhy", reason="dowhy is not installed")
             return importlib.import_module(module)
     return importlib.import_module(module)
+
+
+def verbs():
+    """Returns the verbs of the front door, which most people meet first."""
+    for cls in (misscnf.MissCNF, misscnf.MissCNFImputer):
+        for name in dir(cls):
+            member = getattr(cls, name)
+            own = (getattr(member, "__module__", None) or "").startswith("misscnf")
+            if own and inspect.isroutine(member) and not name.startswith("_"):
+                yield "misscnf", cls.__name__, name
 
 
 PUBLIC = listed()
@@ -68,6 +82,63 @@ def test_a_public_name_says_what_it_is(module, name):
         assert found.__doc__
     else:  # a constant, or the name of a type
         assert documented(name)
+
+
+SHOWN_BY_OTHERS = {"GraphLike", "PRESETS", "Intervention", "Parents", "Growth"}
+"""Types and constants, which have no docstring of their own that could run."""
+CALLED = [*NAMES, *((module, f"{cls}.{verb}") for module, cls, verb in verbs())]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("module", "name"), CALLED, ids=lambda word: word)
+def test_a_public_name_shows_itself(module, name):
+    """By an example that runs: its own, or that of one of its methods."""
+    if name in SHOWN_BY_OTHERS:
+        assert documented(name)
+        return
+    found = functools.reduce(getattr, name.split("."), imported(module))
+    own = vars(found).values() if inspect.isclass(found) else ()
+    texts = map(inspect.getdoc, [found, *(getattr(member, "__func__", member) for member in own)])
+    assert any(doctest.DocTestParser().get_examples(text or "") for text in texts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("module", "name"), CALLED, ids=lambda word: word)
+def test_a_public_name_says_what_it_takes_and_returns(module, name):
+    found = functools.reduce(getattr, name.split("."), imported(module))
+    if name in SHOWN_BY_OTHERS:
+        return
+    told = inspect.getdoc(found) or ""
+    takes = [] if inspect.isabstract(found) else inspect.signature(found).parameters
+    takes = set(takes) - {"self", "args", "kwargs"}
+    assert takes - explained(found, told) == set()
+    if not inspect.isclass(found) and inspect.signature(found).return_annotation != "None":
+        assert told.startswith("Returns") or "\nReturns:\n" in told
+
+
+def explained(found, told):
+    """Returns what a docstring, or a text below a field, says something about."""
+    block = re.search(r"^(?:Arguments|Attributes):\n((?: +.*\n|\n)*)", told + "\n", re.MULTILINE)
+    heads = re.findall(r"^    ([\w, ]+):", block[1], re.MULTILINE) if block else []
+    names = {name for head in heads for name in head.split(", ")}
+    if dataclasses.is_dataclass(found) or hasattr(found, "_fields"):
+        for cls in inspect.getmro(found)[:-1]:
+            names |= told_fields(cls)
+    return names
+
+
+def told_fields(cls):
+    """Returns the fields of a class with a text below them."""
+    try:
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    except (OSError, TypeError):  # not written in Python
+        return set()
+    return {
+        field.target.id
+        for field, after in itertools.pairwise(tree.body)
+        if isinstance(field, ast.AnnAssign)
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+    }
 
 
 def documented(name):

@@ -76,7 +76,26 @@ class Stopped(Exception):
 
 
 def in_a_sentence(command: Callable[..., None]) -> Callable[..., None]:
-    """Ends a command with a sentence where it cannot go on; its notes are on standard error."""
+    r"""Ends a command with a sentence where it cannot go on; its notes are on standard error.
+
+    Arguments:
+        command: The function behind a verb.
+
+    Returns:
+        The function to register instead, with the same parameters.
+
+    Example:
+        >>> import typer
+        >>> app = typer.Typer()
+        >>> @app.command()
+        ... @in_a_sentence
+        ... def count(path: str) -> None:
+        ...     raise InputError(f"{path!r} has no rows; give a table with some.")
+        >>> from typer.testing import CliRunner
+        >>> done = CliRunner().invoke(app, ["patients.csv"])
+        >>> done.exit_code, done.stderr
+        (2, "misscnf: 'patients.csv' has no rows; give a table with some.\n")
+    """
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - the command's own

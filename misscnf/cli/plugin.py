@@ -22,7 +22,19 @@ __all__ = ["in_a_sentence", "write_atomically"]
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Writes a file so that a reader, or a crash, sees the old one or the new one, never half."""
+    """Writes a file so that a reader, or a crash, sees the old one or the new one, never half.
+
+    Arguments:
+        path: Where the file goes.
+        data: What it holds.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_atomically(Path(folder) / "answer.txt", b"3.45 kg")
+        ...     print((Path(folder) / "answer.txt").read_text())
+        3.45 kg
+    """
     from misscnf.data.files import write_atomically
 
     write_atomically(path, data)

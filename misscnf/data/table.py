@@ -186,7 +186,16 @@ class Schema:
 
 @dataclass(frozen=True, eq=False)
 class IncompleteTable:
-    """Rows with holes, in node order. Made by `IncompleteTable.read`."""
+    """Rows with holes, in node order. Made by `IncompleteTable.read`.
+
+    Example:
+        >>> df = pd.DataFrame({"dose": [0.5, None, 2.0], "smoker": ["yes", "no", None]})
+        >>> table = IncompleteTable.read(df, ["dose", "smoker"])
+        >>> table.observed.tolist()
+        [[True, True], [False, True], [True, False]]
+        >>> [column.shown_kind for column in table.schema.columns]
+        ['continuous', 'binary']
+    """
 
     values: Tensor
     """The model's float64 values (N, d), with 0.0 in the holes."""

@@ -156,6 +156,19 @@ class FittedFlow(QueryMixin):
         interval of the loaded model costs a sweep, and asks for no table. Where effects are
         averaged over the rows of the table by default, `replicates.safetensors` holds these too,
         and is the one file to leave out if the folder is given to others.
+
+        Arguments:
+            folder: Where it goes; it is made, or replaced.
+
+        Example:
+            With `df` and `model` of `MissCNF`:
+
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     model.save(folder)
+            ...     again = type(model).load(folder)
+            >>> again.sample(3).equals(model.sample(3))
+            True
         """
         self._graph()  # refuses a model that is not fitted
         history = self.history_.astype(object)
@@ -214,7 +227,24 @@ class FittedFlow(QueryMixin):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """Reads a model that `save` wrote; an altered, foreign or older file is refused."""
+        """Reads a model that `save` wrote; an altered, foreign or older file is refused.
+
+        Arguments:
+            folder: What `save` wrote.
+
+        Returns:
+            The model, which answers as the one that was saved.
+
+        Example:
+            With `df` and `model` of `MissCNF`:
+
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     model.save(folder)
+            ...     again = type(model).load(folder)
+            >>> str(again.forms_["y"])
+            'line'
+        """
         model, about = load_model(folder)
         if not isinstance(about.get("forms"), dict) or "columns" not in about:
             raise ModelFileError(

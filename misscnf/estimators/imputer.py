@@ -95,6 +95,14 @@ class MissCNFImputer(HoleyMixin, OneToOneFeatureMixin, TransformerMixin, BaseEst
         Arguments:
             X: The table.
             y: Ignored.
+
+        Returns:
+            The imputer itself, fitted.
+
+        Example:
+            >>> df = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": [2.0, np.nan, 6.1, 8.0]})
+            >>> MissCNFImputer(preset="linear").fit(df).n_features_in_
+            2
         """
         self._check_choices()
         frame = self._read(X, first=True)
@@ -116,7 +124,17 @@ class MissCNFImputer(HoleyMixin, OneToOneFeatureMixin, TransformerMixin, BaseEst
         return self
 
     def transform(self, X: ArrayLike) -> Any:  # noqa: ANN401 - as it went in
-        """Returns the rows without holes."""
+        """Returns the rows without holes.
+
+        Arguments:
+            X: Rows with the columns of the fit.
+
+        Example:
+            >>> df = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": [2.0, np.nan, 6.1, 8.0]})
+            >>> filled = MissCNFImputer(preset="linear").fit(df).transform(df)
+            >>> filled["b"].round().tolist()
+            [2.0, 4.0, 6.0, 8.0]
+        """
         check_is_fitted(self, "constants_")
         frame = self._read(X, first=False)
         filled = frame.copy()

@@ -240,6 +240,16 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
                 disk, a batch at a time (docs/many_rows.md). None reads every table into memory.
             n_jobs: Processes that share the passes over such a table; −1 for one a core.
             cluster: The address of a dask scheduler whose workers share them instead.
+
+        Returns:
+            The model itself, fitted.
+
+        Example:
+            With `df` and `model` of `MissCNF`:
+
+            >>> model = MissCNF("t -> y", preset="linear").fit(df)
+            >>> model.summary()["form"].tolist()
+            ['line', 'line']
         """
         settings = preset_settings(self.preset, self.settings)
         stream = self._stream(df, validation, memory, settings)

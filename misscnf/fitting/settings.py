@@ -502,11 +502,22 @@ class Streaming:
 
 @dataclass(frozen=True)
 class Settings:
-    """How columns are read, and a model is shaped, chosen, solved, trained and replicated."""
+    """How columns are read, and a model is shaped, chosen, solved, trained and replicated.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from misscnf import PRESETS, MissCNF
+        >>> own = replace(PRESETS["linear"], replicates=Replication(networks=50))
+        >>> MissCNF("dose -> days", own).preset.replicates.networks
+        50
+        >>> MissCNF("dose -> days", settings={"selection.z": 2.0}).settings  # by its name
+        {'selection.z': 2.0}
+    """
 
     preset: str = "auto"
     """The name of the preset that these settings come from."""
     kinds: KindRules = field(default_factory=KindRules)
+    """How the kinds of columns are inferred."""
     shape: Shape = field(default_factory=Shape)
     """The mechanism that a node with a network gets."""
     train: bool = True
@@ -514,13 +525,21 @@ class Settings:
     linear_start: bool = True
     """Whether to start from the maximum-likelihood linear model."""
     integration: Efforts = field(default_factory=Efforts)
+    """How hard what is hidden is integrated, in training and after it."""
     solving: Solving = field(default_factory=Solving)
+    """How maxima are solved for."""
     selection: Selection = field(default_factory=Selection)
+    """How richer forms earn their place."""
     training: Training = field(default_factory=Training)
+    """How networks are trained."""
     curves: Curves = field(default_factory=Curves)
+    """How rich a curve may be."""
     products: Products = field(default_factory=Products)
+    """Which products a line keeps, and how they are shrunk."""
     replicates: Replication = field(default_factory=Replication)
+    """From how many replicates intervals come, and from which completions."""
     streaming: Streaming = field(default_factory=Streaming)
+    """How a table is read that takes more memory than it may."""
 
     def to_dict(self) -> dict[str, Any]:
         """Returns a JSON-friendly form."""

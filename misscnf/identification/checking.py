@@ -99,6 +99,9 @@ def check(
         memory: What may be taken, such as "4GB": of a file that would take more, all rows are
             counted from disk, and rows by chance are searched (docs/many_rows.md).
 
+    Returns:
+        A `Report`; over time a `PanelReport`.
+
     Raises:
         InputError: If the table, the graph or the effect cannot be used.
 

@@ -62,6 +62,17 @@ class PanelReport:
             column and how many show the family whole, at which visits these are few.
         regions: Where families are not seen whole, or are seen least, as in `Report`.
         settings: The `CheckSettings`.
+
+    Example:
+        >>> from misscnf import check
+        >>> rng = np.random.default_rng(0)
+        >>> rows = [(who, week, rng.normal()) for who in range(200) for week in range(3)]
+        >>> df = pd.DataFrame(rows, columns=["who", "week", "dose"])
+        >>> df["pain"] = 5 - df["dose"] + rng.normal(size=len(df))
+        >>> df.loc[df["week"] == 2, "dose"] = np.nan  # not measured at the last visit
+        >>> report = check(df, "dose[t] -> pain[t]", id="who", time="week")
+        >>> report.people, report.visits["there"].tolist()
+        (200, [200, 200, 200])
     """
 
     panel: Panel

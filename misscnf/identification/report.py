@@ -107,6 +107,7 @@ class Report:
     full_pattern_positivity: bool
     """Whether complete rows are seen, and no region without them was found."""
     full_pattern_sentence: str
+    """The same in words."""
     consequences: pd.DataFrame
     """A line a question: the families it needs, and those of them that are not covered."""
     loss: tuple[Explained, ...]
@@ -116,9 +117,11 @@ class Report:
     little: LittleTest | None
     """Little's test that values are lost completely at random, if it could be made."""
     structural_holes: tuple[StructuralHole, ...]
+    """Columns that are missing exactly where another has certain values."""
     contradictions: tuple[Contradiction, ...]
     """Independences of the graph that the rows contradict strongly."""
     independences_tested: int
+    """How many were tested."""
     unlikely: tuple[Unlikely, ...]
     """Values that no law of their column makes likely."""
     ignored: tuple[str, ...]

@@ -29,6 +29,12 @@ class Affine(Mechanism, name="affine"):
         parents: The domains of the parents, or their number.
         hidden: Hidden widths of the network.
         activation: Its activation.
+
+    Example:
+        >>> import torch
+        >>> law = Affine(1)  # before any training u = x
+        >>> law.abduct(torch.tensor([2.0]), torch.zeros(1, 1)).tolist()
+        [2.0]
     """
 
     def __init__(

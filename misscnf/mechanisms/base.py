@@ -49,12 +49,32 @@ logits), a network of its scale, a spline of its noise."""
 
 
 def standard_normal_log_prob(u: Tensor) -> Tensor:
-    """Log-density of N(0, 1)."""
+    """Log-density of N(0, 1).
+
+    Arguments:
+        u: Numbers, (...).
+
+    Returns:
+        Their log-densities, (...).
+
+    Example:
+        >>> round(standard_normal_log_prob(torch.tensor(0.0)).exp().item(), 4)
+        0.3989
+    """
     return -0.5 * u * u - 0.5 * math.log(2.0 * math.pi)
 
 
 class LinearForm(NamedTuple):
-    """A linear-Gaussian mechanism, x = intercept + weights · parents + offset + scale · u."""
+    """A linear-Gaussian mechanism, x = intercept + weights · parents + offset + scale · u.
+
+    Example:
+        >>> from misscnf.mechanisms import Gaussian
+        >>> law = Gaussian(2)
+        >>> law.initialise(torch.Generator().manual_seed(0))
+        >>> form = law.linear_form()
+        >>> form.weights.shape, form.offset is None
+        (torch.Size([2]), True)
+    """
 
     intercept: Tensor
     """()"""
@@ -73,7 +93,15 @@ class LinearForm(NamedTuple):
 
 
 class NoiseSpline(NamedTuple):
-    """The spline of a mechanism's noise, the same for all rows."""
+    """The spline of a mechanism's noise, the same for all rows.
+
+    Example:
+        >>> from misscnf.mechanisms import Spline
+        >>> found = Spline(1).noise_spline()
+        >>> residual, log_scale = found.residual(torch.tensor([1.5]), torch.zeros(1, 1))
+        >>> residual.tolist()  # before any fit: mean 0, scale 1
+        [1.5]
+    """
 
     law: Mechanism
     """the law of the residual (x − m) / exp(s), without parents"""
@@ -84,7 +112,16 @@ class NoiseSpline(NamedTuple):
 
 
 class Mixture(NamedTuple):
-    """A law with point masses, at some parents: these, and the rest by a noise of its own."""
+    """A law with point masses, at some parents: these, and the rest by a noise of its own.
+
+    Example:
+        >>> from misscnf.data.domains import Semicontinuous as Domain
+        >>> from misscnf.mechanisms import Semicontinuous
+        >>> law = Semicontinuous(1, Domain(atoms=(0.0,), floor=0.0))
+        >>> found = law.mixture(torch.zeros(1, 1))
+        >>> found.atoms.tolist(), found.log_mass.exp().tolist()
+        ([0.0], [[0.5, 0.5]])
+    """
 
     log_mass: Tensor
     """(..., A + 1) of the rest and of the A point masses"""
@@ -101,6 +138,19 @@ class Mechanism(nn.Module, ABC):
     storable, `serves` the law of a kind of column), and add one line to the table in
     `tests/laws/mechanisms.py`. What else it can do it says itself, by the methods below the verbs;
     nobody asks which class it is.
+
+    Example:
+        >>> class Shifted(Mechanism):  # x = pa + u, for one parent
+        ...     def log_prob(self, x, parents):
+        ...         return standard_normal_log_prob(x - parents[..., 0])
+        ...
+        ...     def generate(self, u, parents):
+        ...         return parents[..., 0] + u
+        ...
+        ...     def abduct(self, x, parents, generator=None):
+        ...         return x - parents[..., 0]
+        >>> Shifted().abduct(torch.tensor([3.0]), torch.tensor([[1.0]])).tolist()
+        [2.0]
     """
 
     name: ClassVar[str | None] = None
@@ -410,7 +460,14 @@ def _plain(value: object) -> object:
 
 @dataclass(frozen=True)
 class Shape:
-    """The mechanism that a node gets, according to what its values can be."""
+    """The mechanism that a node gets, according to what its values can be.
+
+    Example:
+        >>> Shape(hidden=(8,)).build(parents=2).has_network
+        True
+        >>> Shape(hidden=()).build(parents=2).has_network  # a line
+        False
+    """
 
     kind: str = "gaussian"
     """What continuous nodes get, by its name: "gaussian", "spline" or "affine"."""

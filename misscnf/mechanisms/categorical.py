@@ -36,7 +36,18 @@ __all__ = ["GumbelMax", "Categorical"]
 
 
 class GumbelMax(LevelMechanism):
-    """The category with the largest logit plus Gumbel noise. Abstract: `logits` gives them."""
+    """The category with the largest logit plus Gumbel noise. Abstract: `logits` gives them.
+
+    Arguments:
+        levels: The number of categories.
+
+    Example:
+        >>> class Vote(GumbelMax):  # three parties, the last twice as likely as each other
+        ...     def logits(self, parents):
+        ...         return torch.tensor([1.0, 1.0, 2.0]).log().expand(len(parents), 3)
+        >>> Vote(levels=3).log_prob(torch.tensor([2.0]), torch.zeros(1, 0)).exp().tolist()
+        [0.5]
+    """
 
     @property
     def domain(self) -> Domain:

@@ -50,6 +50,12 @@ class Conditioner(nn.Module):
         skip: Whether the linear part stands beside the network.
         curve: Of a curve beside the line: centres, products and basis functions, or terms and
             basis functions of interactions; None for none.
+
+    Example:
+        >>> line = Conditioner(2, outputs=1)
+        >>> line.start_slopes(0.5)
+        >>> line(torch.tensor([[1.0, 3.0]])).tolist()  # 0.5 of each
+        [[2.0]]
     """
 
     def __init__(

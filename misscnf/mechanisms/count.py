@@ -32,7 +32,19 @@ __all__ = ["InverseCount", "Count"]
 
 
 class InverseCount(Mechanism):
-    """The quantile of a count. Abstract: `log_mean` and `log_dispersion` give its law."""
+    """The quantile of a count. Abstract: `log_mean` and `log_dispersion` give its law.
+
+    Example:
+        >>> class Calls(InverseCount):  # a Poisson law of mean 2
+        ...     def log_mean(self, parents):
+        ...         return torch.full((len(parents),), 2.0).log()
+        ...
+        ...     def log_dispersion(self, parents):
+        ...         return None
+        >>> none = Calls().log_prob(torch.tensor([0.0]), torch.zeros(1, 0))
+        >>> round(none.item(), 4)  # the log-probability of no call
+        -2.0
+    """
 
     @property
     def domain(self) -> Domain:

@@ -18,21 +18,47 @@ Parents = int | Sequence[Domain | Mapping[str, Any]]
 
 
 def read_parents(parents: Parents) -> tuple[Domain, ...]:
-    """Returns the domain of each parent."""
+    """Returns the domain of each parent.
+
+    Arguments:
+        parents: Domains, their dictionaries, or a number of continuous ones.
+
+    Example:
+        >>> read_parents(2)
+        (Continuous(), Continuous())
+    """
     if isinstance(parents, int):
         return (Continuous(),) * parents
     return tuple(p if isinstance(p, Domain) else Domain.from_dict(p) for p in parents)
 
 
 def write_parents(domains: Sequence[Domain]) -> int | list[dict[str, Any]]:
-    """Returns a JSON-friendly form that `read_parents` takes."""
+    """Returns a JSON-friendly form that `read_parents` takes.
+
+    Arguments:
+        domains: Those of the parents.
+
+    Example:
+        >>> write_parents(read_parents(2))
+        2
+    """
     if all(domain == Continuous() for domain in domains):
         return len(domains)
     return [domain.to_dict() for domain in domains]
 
 
 class Encoding:
-    """Turns parents (..., p) of these domains into features (..., f)."""
+    """Turns parents (..., p) of these domains into features (..., f).
+
+    Arguments:
+        domains: Those of the parents.
+
+    Example:
+        >>> from misscnf.data.domains import Categorical
+        >>> encoding = Encoding([Continuous(), Categorical(3)])
+        >>> encoding(torch.tensor([[0.7, 2.0]])).tolist()  # a level is an indicator, but the first
+        [[0.7, 0.0, 1.0]]
+    """
 
     def __init__(self, domains: Sequence[Domain]) -> None:
         self.domains = tuple(domains)

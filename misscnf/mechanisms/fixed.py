@@ -21,6 +21,11 @@ class Fixed(Mechanism, name="fixed", serves=("fixed",)):
 
     Arguments:
         value: c.
+
+    Example:
+        >>> week = Fixed(2.0)
+        >>> week.generate(torch.randn(3, generator=torch.Generator()), torch.zeros(3, 0)).tolist()
+        [2.0, 2.0, 2.0]
     """
 
     at: Tensor

@@ -178,6 +178,16 @@ class LinearMean:
         m(x_pa) = columns(x_pa) · coefficients,   columns = (1, features, basis functions)
 
     Whatever maximises a likelihood over such means evaluates the columns of a row once.
+
+    Arguments:
+        mechanism: Whose mean it is.
+
+    Example:
+        >>> mean = Gaussian(1).linear_mean()
+        >>> mean.columns(torch.tensor([[3.0]])).tolist()  # one, and the parent
+        [[1.0, 3.0]]
+        >>> mean.coefficients.tolist()  # before any fit
+        [0.0, 0.0]
     """
 
     def __init__(self, mechanism: Gaussian) -> None:

@@ -28,6 +28,13 @@ class HeldSlope(Threshold, name="held slope"):
         parents: The domains of the parents, or their number.
         place: Which of them is held.
         strength: The log-odds that a standard deviation of it adds.
+
+    Example:
+        >>> law = HeldSlope(2, place=0, strength=1.0)  # odds times e a step of the first parent
+        >>> (-law.cuts(torch.tensor([[1.0, 0.0]]))).tolist()  # the log-odds
+        [[1.0]]
+        >>> [name for name, _ in law.named_parameters()]  # of the other parent alone
+        ['location.bias', 'location.weight']
     """
 
     def __init__(self, parents: Parents, place: int, strength: float) -> None:

@@ -29,6 +29,12 @@ class Rescaled(Mechanism):
         base: The mechanism of z.
         unit: The unit of x.
         parent_units: The units of its parents.
+
+    Example:
+        >>> from misscnf.mechanisms import Gaussian
+        >>> kilograms = Rescaled(Gaussian(0), Unit(location=70.0, scale=10.0), [])
+        >>> kilograms.generate(torch.tensor([-1.0, 0.0]), torch.zeros(2, 0)).tolist()
+        [60.0, 70.0]
     """
 
     def __init__(self, base: Mechanism, unit: Unit, parent_units: Sequence[Unit]) -> None:

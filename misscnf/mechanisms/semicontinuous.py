@@ -44,6 +44,12 @@ class Semicontinuous(Mechanism, name="semicontinuous", serves=("semicontinuous",
         domain: Where the point masses are, and what the rest is.
         hidden: Hidden widths of the networks of the logits and of m; none makes them linear.
         activation: Activation of the networks.
+
+    Example:
+        >>> domain = domains.Semicontinuous(atoms=(0.0,), floor=0.0)
+        >>> law = Semicontinuous(1, domain)  # before any fit, as many zeros as other numbers
+        >>> law.log_prob(torch.tensor([0.0]), torch.zeros(1, 1)).exp().tolist()
+        [0.5]
     """
 
     growths: ClassVar[frozenset[Growth]] = frozenset(["network"])

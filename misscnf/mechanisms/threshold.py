@@ -39,7 +39,18 @@ __all__ = ["Threshold", "Ordinal"]
 
 
 class Threshold(LevelMechanism):
-    """x counts the cut points below a logistic noise. Abstract: `cuts` says where they are."""
+    """x counts the cut points below a logistic noise. Abstract: `cuts` says where they are.
+
+    Arguments:
+        levels: The number of levels; two make it binary.
+
+    Example:
+        >>> class Steps(Threshold):  # three levels, whose cut points move with one parent
+        ...     def cuts(self, parents):
+        ...         return torch.tensor([-1.0, 1.0]) - parents
+        >>> Steps(levels=3).generate(torch.tensor([-2.0, 0.0, 2.0]), torch.zeros(3, 1)).tolist()
+        [0.0, 1.0, 2.0]
+    """
 
     @property
     def domain(self) -> Domain:

@@ -45,7 +45,18 @@ __all__ = [
 
 
 class Policy(ABC):
-    """What sets a node instead of its mechanism."""
+    """What sets a node instead of its mechanism.
+
+    Example:
+        >>> import torch
+        >>> class Doubled(Policy):  # twice what it would be by itself
+        ...     reads = (1,)
+        ...
+        ...     def act(self, inputs, like):
+        ...         return 2 * inputs[0]
+        >>> Doubled().act([torch.tensor([1.0, 4.0])], like=torch.zeros(2)).tolist()
+        [2.0, 8.0]
+    """
 
     reads: tuple[int, ...] = ()
     """The nodes that it reads, its own for its natural value."""
@@ -100,6 +111,7 @@ class Rule(Policy):
     function: Callable[..., Tensor]
     """Takes what is read, (...) each, one after the other."""
     reads: tuple[int, ...]
+    """The nodes that it reads, its own for its natural value."""
 
     def act(self, inputs: Sequence[Tensor], like: Tensor) -> Tensor:
         """Returns what the function says."""
@@ -107,7 +119,22 @@ class Rule(Policy):
 
 
 class Law(Protocol):
-    """A conditional law; what is read and the value or its number broadcast."""
+    """A conditional law; what is read and the value or its number broadcast.
+
+    Example:
+        >>> import torch
+        >>> class Around:  # normal, around what is read
+        ...     def draw(self, score, inputs):
+        ...         return inputs[0] + score
+        ...
+        ...     def log_prob(self, x, inputs):
+        ...         return torch.distributions.Normal(inputs[0], 1.0).log_prob(x)
+        ...
+        ...     def support(self, inputs, tail):
+        ...         raise TypeError("it is continuous")
+        >>> Around().draw(torch.tensor([0.5]), [torch.tensor([2.0])]).tolist()
+        [2.5]
+    """
 
     def draw(self, score: Tensor, inputs: Sequence[Tensor]) -> Tensor:
         """Returns a value from one standard normal number, (...)."""
@@ -121,13 +148,25 @@ class Law(Protocol):
 
 @dataclass(frozen=True)
 class Chance(Policy):
-    """Draws a node from a law."""
+    """Draws a node from a law.
+
+    Example:
+        >>> import torch
+        >>> class Standard:
+        ...     def draw(self, score, inputs):
+        ...         return score
+        >>> policy = Chance(Standard(), score=torch.tensor([-1.0, 1.0]))
+        >>> policy.act([], like=torch.zeros(2)).tolist()
+        [-1.0, 1.0]
+    """
 
     law: Law
+    """What it is drawn from."""
     score: Tensor
     """Standard normal numbers, one for each value that is drawn; they broadcast to (...). Two
     policies with the same numbers differ by their laws alone."""
     reads: tuple[int, ...] = ()
+    """The nodes that the law depends on."""
 
     def act(self, inputs: Sequence[Tensor], like: Tensor) -> Tensor:
         """Returns a draw."""

@@ -26,9 +26,21 @@ __all__ = ["Structure"]
 
 @dataclass(frozen=True)
 class Structure:
-    """A graph whose nodes have domains, and keys that say which share a mechanism."""
+    """A graph whose nodes have domains, and keys that say which share a mechanism.
+
+    Example:
+        >>> from misscnf.data.domains import Continuous
+        >>> graph = CausalGraph.read("dose -> day1; dose -> day2")
+        >>> structure = Structure.of(graph, [Continuous()] * 3, keys=["dose", "day", "day"])
+        >>> structure.blocks  # both days are served by one mechanism
+        ((0,), (1, 2))
+        >>> model = structure.build(Shape(hidden=()))
+        >>> model.mechanism(1) is model.mechanism(2)
+        True
+    """
 
     graph: CausalGraph
+    """Who is a cause of whom."""
     domains: tuple[Domain, ...]
     """What the values of each node can be."""
     keys: tuple[str, ...]

@@ -23,6 +23,9 @@ def training(history: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         history: `model.history_`, where networks were trained.
         ax: Axes to draw into; None makes a figure.
 
+    Returns:
+        The axes.
+
     Example:
         >>> import pandas as pd
         >>> from misscnf import plots
@@ -80,6 +83,9 @@ def noise(
         points: How many are drawn: as many as the eye tells apart, with both ends.
         ax: Axes to draw into; None makes a figure.
 
+    Returns:
+        The axes.
+
     Example:
         >>> import numpy as np
         >>> from misscnf import plots
@@ -115,6 +121,9 @@ def imputations(
         imputed: What `model.impute(df, draws)` returns, with levels (draw, row).
         column: Which column.
         ax: Axes to draw into; None makes a figure.
+
+    Returns:
+        The axes.
 
     Example:
         >>> import pandas as pd

@@ -61,6 +61,9 @@ def forest(
         zero: Where a dashed line stands: 0 for differences, 1 for ratios.
         ax: Axes to draw into; None makes a figure.
 
+    Returns:
+        The axes.
+
     Example:
         >>> import pandas as pd
         >>> from misscnf import plots

@@ -38,6 +38,9 @@ def graph(
         asked: Nodes with a heavy frame, such as treatment and outcome.
         ax: Axes to draw into; None makes a figure.
 
+    Returns:
+        The axes.
+
     Example:
         >>> from misscnf import CausalGraph, plots
         >>> ax = plots.graph(CausalGraph.read("age -> dose -> days"), asked=["dose", "days"])

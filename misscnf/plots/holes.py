@@ -49,6 +49,9 @@ def patterns(found: Holes, *, most: int = 12, ax: Axes | None = None) -> Axes:
         most: At most so many patterns.
         ax: Axes to draw into; None makes a figure.
 
+    Returns:
+        The axes.
+
     Example:
         >>> import pandas as pd
         >>> from misscnf import check, plots
@@ -71,6 +74,17 @@ def coverage(found: Holes, *, most: int = 20, ax: Axes | None = None) -> Axes:
         found: What `check` returns.
         most: At most so many families, uncovered ones first.
         ax: Axes to draw into; None makes a figure.
+
+    Returns:
+        The axes.
+
+    Example:
+        >>> import pandas as pd
+        >>> from misscnf import check, plots
+        >>> df = pd.DataFrame({"a": [1.0, 2.0, None, 4.0], "b": [2.0, None, 3.0, 5.0]})
+        >>> ax = plots.coverage(check(df, "a -> b"))
+        >>> [tick.get_text() for tick in ax.get_yticklabels()]
+        ['a', 'b | a']
     """
     count = min(most, len(found.nodes))
     with canvas(ax, STYLE.wide, 0.6 + 0.24 * count) as drawn:

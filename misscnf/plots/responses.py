@@ -31,6 +31,9 @@ def curve(
         outcome: What the vertical axis says; None takes the name of the outcome.
         ax: Axes to draw into; None makes a figure.
 
+    Returns:
+        The axes.
+
     Example:
         >>> import pandas as pd
         >>> from misscnf import plots
@@ -85,6 +88,17 @@ def risks(found: Courses, *, ax: Axes | None = None) -> Axes:
     Arguments:
         found: What `model.risk` returns.
         ax: Axes to draw into; None makes a figure.
+
+    Returns:
+        The axes.
+
+    Example:
+        >>> import pandas as pd
+        >>> from misscnf import Risks, plots
+        >>> table = pd.DataFrame({"time": [1.0, 2.0], "risk": [0.1, 0.2]})
+        >>> found = Risks("ill", {"pill": 1}, None, table, restricted_mean=1.7, time="week")
+        >>> plots.risks(found).get_xlabel()
+        'week'
     """
     table, names = found.table, ("risk", "versus")
     colours = (STYLE.blue, STYLE.pale_blue), (STYLE.orange, STYLE.pale_orange)
@@ -149,6 +163,18 @@ def sensitivity(found: Answers, *, ax: Axes | None = None) -> Axes:
     Arguments:
         found: What `model.sensitivity` returns.
         ax: Axes to draw into; None makes a figure.
+
+    Returns:
+        The axes.
+
+    Example:
+        >>> from misscnf import Effect, Sensitivity, plots
+        >>> arms, error = ({"dose": 1}, {"dose": 0}), 0.01
+        >>> effects = [Effect("days", *arms, 2.0 - s, error, 9.0 - s, 7.0, 100) for s in (0, 1, 2)]
+        >>> points = ((0.0,), (1.0,), (2.0,))
+        >>> found = Sensitivity("days", "shift", ("shift",), points, tuple(effects))
+        >>> len(plots.sensitivity(found).lines) > 0
+        True
     """
     with canvas(ax, 6.0, 3.6) as drawn:
         (_draw_map if len(found.names) > 1 else _draw_line)(drawn, found)
@@ -177,6 +203,18 @@ def regimes(found: ByRegime, *, ax: Axes | None = None) -> Axes:
     Arguments:
         found: What `model.sensitivity(…, reference=…)` returns.
         ax: Axes to draw into; None makes a figure.
+
+    Returns:
+        The axes.
+
+    Example:
+        >>> import pandas as pd
+        >>> from types import SimpleNamespace
+        >>> from misscnf import plots
+        >>> table = pd.DataFrame({"reference": ["MAR", "J2R"], "estimate": [-2.8, -2.1]})
+        >>> found = SimpleNamespace(table=table, outcome="score", level=None)
+        >>> [tick.get_text() for tick in plots.regimes(found).get_yticklabels()]
+        ['MAR', 'J2R']
     """
     table, places = found.table, np.arange(len(found.table))[::-1]
     kinds = (("anchored", STYLE.blue, 0.13), ("frequentist", STYLE.orange, -0.13))

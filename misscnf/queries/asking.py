@@ -212,6 +212,13 @@ class EffectMixin:
             replicates: How many; by default 16 where there are networks, 100 where there are none.
             draws: Units that are averaged.
             seed: Where the randomness of the units starts.
+
+        Example:
+            With `df` and `model` of `MissCNF`:
+
+            >>> effect = model.effect("y", do={"t": 1}, versus={"t": 0}, interval=0.95)
+            >>> effect.measure, effect.interval[0] < 2 < effect.interval[1]
+            ('mean difference', True)
         """
         said, against = do or {}, versus
         outcome, do, versus = self._unrolled(outcome, said, versus)
@@ -299,6 +306,13 @@ class EffectMixin:
             with levels and neither numbers nor an event has a row a value and `level`. What the
             estimate is stands in `attrs["measure"]`, who was averaged over in
             `attrs["population"]`; `plot()` draws it.
+
+        Example:
+            With `df` and `model` of `MissCNF`:
+
+            >>> curve = model.curve("y", "t", [0, 1, 2], versus={"t": 0})
+            >>> curve["t"].tolist(), curve["estimate"].round().tolist()
+            ([0, 1, 2], [0.0, 2.0, 4.0])
         """
         said, against = [{**(do or {}), along: value} for value in values], versus
         if not said:
@@ -340,6 +354,13 @@ class EffectMixin:
         Arguments:
             effect: An answer of `effect` to one treatment.
             data: The table of the fit, where the model was loaded from disk.
+
+        Example:
+            With `df` and `model` of `MissCNF`:
+
+            >>> effect = model.effect("y", do={"t": 1}, versus={"t": 0})
+            >>> [one.name for one in model.plain_estimates(effect, df)]
+            ['crude']
         """
         return plain_estimates(self._table_of_fit(data), self._graph(), effect)
 

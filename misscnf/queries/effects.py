@@ -70,8 +70,11 @@ class Effect(Tabular):
     """
 
     outcome: str
+    """The column that was asked about."""
     do: dict[str, Any]
+    """The interventions of the first arm."""
     versus: dict[str, Any]
+    """Those of the second; none leaves the world as it is."""
     estimate: float | None
     """The difference of means or risks; None where only `probabilities` compare the arms."""
     standard_error: float | None

@@ -52,12 +52,28 @@ Competing = Literal["total", "removed"]
 
 @dataclass(frozen=True)
 class Risks(Tabular):
-    """The risk of an event by each visit, in one arm or in two."""
+    """The risk of an event by each visit, in one arm or in two.
+
+    Example:
+        >>> from misscnf import MissCNF
+        >>> rng = np.random.default_rng(0)
+        >>> df = pd.DataFrame({"id": np.repeat(range(400), 2), "week": [1, 2] * 400})
+        >>> df["pill"] = rng.integers(2, size=800)
+        >>> df["ill"] = (rng.random(800) < 0.5 - 0.4 * df["pill"]).astype(int)
+        >>> df = df.drop(df.index[1::2][df["ill"][::2] == 1])  # who fell ill has left
+        >>> about = {"kinds": {"ill": "event"}, "id": "id", "time": "week"}
+        >>> model = MissCNF("pill[t] -> ill[t]", "linear", **about, progress=False).fit(df)
+        >>> found = model.risk("ill", do={"pill": 1}, versus={"pill": 0})
+        >>> found.table[["risk", "versus"]].round(1).to_numpy().tolist()  # 0.1, 0.5; 0.19, 0.75
+        [[0.1, 0.5], [0.2, 0.7]]
+    """
 
     event: str
+    """The column of the event."""
     do: dict[str, Any]
+    """The regime of the first arm; none is the natural course."""
     versus: dict[str, Any] | None
-    """None where the question has one arm."""
+    """The regime of the second; None where the question has one arm."""
     table: pd.DataFrame = field(compare=False)
     """A row a visit: time, risk, versus, difference and ratio, each with lower and upper where an
     interval was asked for; `observed` is what the table itself shows, beside the natural course,
@@ -65,9 +81,13 @@ class Risks(Tabular):
     restricted_mean: float
     """The mean time without the event, up to the last visit."""
     restricted_mean_versus: float | None = None
+    """The same in the second arm."""
     restricted_mean_interval: Interval | None = None
+    """Of the first, for the sampling error of the fit."""
     restricted_mean_difference: float | None = None
+    """The first less the second."""
     restricted_mean_difference_interval: Interval | None = None
+    """Likewise."""
     time: str = "time"
     """The column that says when."""
     competing: tuple[str, ...] = ()
@@ -77,12 +97,19 @@ class Risks(Tabular):
     standard_error: float = 0.0
     """The Monte-Carlo error of the last risk."""
     draws: int = 0
+    """Units that were averaged."""
     population: str = "model"
+    """Who was averaged over: "model", units that it draws, or "rows", those of the table."""
     level: float | None = None
+    """How often such intervals hold the truth, such as 0.95; None without intervals."""
     replicates: int | None = None
+    """From how many replicates of the fit the intervals come."""
     group: str | None = None
+    """Within which group, in words; None for all."""
     notes: tuple[str, ...] = ()
+    """What to know before believing it."""
     doubts: tuple[str, ...] = ()
+    """Why intervals may be too narrow, or could not be given."""
 
     @property
     def title(self) -> str:
@@ -251,6 +278,18 @@ class RiskMixin(EffectMixin):
             replicates: How many, as in `effect`.
             draws: Units that are averaged.
             seed: Where the randomness of the units starts.
+
+        Example:
+            >>> from misscnf import MissCNF
+            >>> rng = np.random.default_rng(0)
+            >>> df = pd.DataFrame({"id": np.repeat(range(400), 2), "week": [1, 2] * 400})
+            >>> df["pill"] = rng.integers(2, size=800)
+            >>> df["ill"] = (rng.random(800) < 0.3).astype(int)
+            >>> df = df.drop(df.index[1::2][df["ill"][::2] == 1])  # who fell ill has left
+            >>> about = {"kinds": {"ill": "event"}, "id": "id", "time": "week"}
+            >>> model = MissCNF("pill[t] -> ill[t]", "linear", **about, progress=False).fit(df)
+            >>> model.risk("ill", do={"pill": 1}).table["risk"].round(1).tolist()
+            [0.3, 0.5]
         """
         self._graph()
         panel = self._panel_of(event)

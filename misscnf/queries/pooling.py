@@ -125,6 +125,9 @@ def pool(
             parameters. None takes `df_resid` of the fitted results, or infinity.
         level: The probability of the intervals.
 
+    Returns:
+        A `Pooled`, whose `table` has a row an estimate.
+
     Example:
         >>> import pandas as pd
         >>> tables = [pd.DataFrame({"x": [1.0, 2.0, 3.0, last]}) for last in (3.0, 4.0, 5.0)]

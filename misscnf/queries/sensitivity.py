@@ -96,6 +96,14 @@ class SensitivityMixin(RiskMixin):
             replicates: How many the intervals come from; as in `effect`.
             draws: Units that are averaged.
             seed: Where the randomness of the units starts.
+
+        Example:
+            With `df` and `model` of `MissCNF`:
+
+            >>> about = {"loss": {"t": ["y"]}, "strength": [0, 1], "interval": None}
+            >>> found = model.sensitivity("y", {"t": 1}, {"t": 0}, **about)
+            >>> found.to_frame()["estimate"].round().tolist()  # were large t lost more often
+            [2.0, 2.0]
         """
         self._graph()  # refuses a model that is not fitted
         if reference is not None:

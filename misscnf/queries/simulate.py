@@ -89,6 +89,13 @@ class QueryMixin(SensitivityMixin):
                 `effective_draws` (infinite where exact) and `reason` (why a row has −∞) beside
                 `log_prob`.
             seed: Where the randomness of integrals without a closed form starts.
+
+        Example:
+            With `df` and `model` of `MissCNF`:
+
+            >>> usual, odd = model.log_prob(pd.DataFrame({"t": [0.0, 0.0], "y": [0.0, 9.0]}))
+            >>> bool(usual > odd)
+            True
         """
         table = self._read(df, keep_impossible=True)
         if not holes:
@@ -130,7 +137,18 @@ class QueryMixin(SensitivityMixin):
         return RowLikelihood(found[0] + table.log_slope(counted), found[1], found[2])
 
     def score(self, df: Table, y: None = None) -> float:
-        """Returns the mean log-density of what the rows show."""
+        """Returns the mean log-density of what the rows show.
+
+        Arguments:
+            df: Rows with holes.
+            y: Ignored; for scikit-learn's sake.
+
+        Example:
+            With `df` and `model` of `MissCNF`:
+
+            >>> bool(np.isclose(model.score(df), model.log_prob(df).mean()))
+            True
+        """
         return float(np.mean(self.log_prob(df)))
 
     def sample(
@@ -160,6 +178,12 @@ class QueryMixin(SensitivityMixin):
         Returns:
             A DataFrame; with `given` it has that table's index, or levels (draw, row) where
             there are several draws.
+
+        Example:
+            With `df` and `model` of `MissCNF`:
+
+            >>> float(model.sample(1000, do={"t": 1.0})["y"].mean().round())
+            2.0
         """
         if given is not None:
             self._refuse_panel("sample with given=", "impute(df) completes the rows")
@@ -238,6 +262,13 @@ class QueryMixin(SensitivityMixin):
             data: The table of the fit, where the model was loaded from disk.
             replicates: How many; as in `effect`.
             seed: Where randomness starts.
+
+        Example:
+            With `df` and `model` of `MissCNF`:
+
+            >>> row = pd.DataFrame({"t": [1.0], "y": [5.0]})
+            >>> float(model.counterfactual(row, do={"t": 0.0})["y"].round().iloc[0])  # 5 less 2
+            3.0
         """
         self._graph()  # refuses a model that is not fitted
         if self.panel_ is not None:
@@ -316,6 +347,13 @@ class QueryMixin(SensitivityMixin):
         count on the log of its mean, of a yes-or-no or ordinal column on its log-odds. Those of a
         loss are log-odds, a standard deviation of what drives it (`loss_`). Standard errors are
         there once an interval has replicated the fit.
+
+        Example:
+            With `df` and `model` of `MissCNF`:
+
+            >>> told = model.summary().set_index("column")
+            >>> told.loc["y", "cause"], float(told.loc["y", "coefficient"].round())
+            ('t', 2.0)
         """
         self._graph()
         kept = [found for found, _ in self._cache.replicates.values() if found.doubt is None]
@@ -369,6 +407,13 @@ class QueryMixin(SensitivityMixin):
             latents: Whether hidden causes have columns too: factor scores, as posterior draws.
             data: The table of the fit, where the model was loaded from disk and `proper` needs it.
             seed: Where randomness starts.
+
+        Example:
+            With `df` and `model` of `MissCNF`:
+
+            >>> tables = model.impute(df, 5, proper=True)
+            >>> len(tables.groupby(level="draw")), int(tables.isna().sum().sum())
+            (5, 0)
         """
         table = self._read(df)
         check_count("draws", draws)
@@ -448,6 +493,16 @@ class QueryMixin(SensitivityMixin):
             do: An intervention: how much of what it leads to was never revealed?
             seed: Where randomness starts.
             settings: `CheckSettings`, or changes by name, such as `{"support.draws": 500}`.
+
+        Returns:
+            A `FittedReport`; over time a `PanelReport`.
+
+        Example:
+            With `df` and `model` of `MissCNF`:
+
+            >>> report = model.check(df, do={"t": 9})  # nobody is near 9
+            >>> report.ok, len(report.warnings)
+            (False, 1)
         """
         nodes = self._graph().nodes
         if self.panel_ is not None:
@@ -483,6 +538,14 @@ class QueryMixin(SensitivityMixin):
         Arguments:
             holes: Whether indicators of loss are nodes of it, where the graph has them; otherwise
                 it is the model of the values alone.
+
+        Example:
+            With `df` and `model` of `MissCNF`:
+
+            >>> scm = model.structural_model()
+            >>> form = scm.mechanism(1).linear_form()
+            >>> form.weights.detach().round().tolist()
+            [2.0]
         """
         self._graph()
         model = self._in_units(self.model_)

@@ -47,7 +47,16 @@ __all__ = ["FittedReport", "measure_support", "region_shares", "rough_sentence"]
 
 @dataclass(frozen=True, eq=False)
 class FittedReport:
-    """The positivity report, and what the fitted model adds to it."""
+    """The positivity report, and what the fitted model adds to it.
+
+    Example:
+        >>> from misscnf import MissCNF
+        >>> dose = np.random.default_rng(0).normal(size=300)
+        >>> df = pd.DataFrame({"dose": dose, "days": 9 - 2 * dose + np.cos(9 * dose)})
+        >>> model = MissCNF("dose -> days", "linear").fit(df)
+        >>> model.check(df, do={"dose": 0.5}).ok, model.check(df, do={"dose": 50}).ok
+        (True, False)
+    """
 
     report: Report
     """What the rows alone say."""

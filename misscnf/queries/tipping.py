@@ -28,7 +28,20 @@ __all__ = ["Sensitivity"]
 
 @dataclass(frozen=True)
 class Sensitivity(Tabular):
-    """An effect under assumptions about values that were lost. Made by `model.sensitivity`."""
+    """An effect under assumptions about values that were lost. Made by `model.sensitivity`.
+
+    Example:
+        >>> from misscnf import MissCNF
+        >>> rng = np.random.default_rng(0)
+        >>> dose = rng.normal(size=300)
+        >>> df = pd.DataFrame({"dose": dose, "days": 9 - 2 * dose + rng.normal(size=300)})
+        >>> df.loc[rng.random(300) < 0.3, "days"] = np.nan
+        >>> model = MissCNF("dose -> days", "linear").fit(df)
+        >>> arms = {"do": {"dose": 1}, "versus": {"dose": 0}}
+        >>> found = model.sensitivity("days", **arms, shift={"do": [0, 4, 8]}, interval=None)
+        >>> 4 < found.tipping_point < 8  # days more of those who were lost would undo the effect
+        True
+    """
 
     loss: str
     """The column whose loss is asked about."""

@@ -120,6 +120,19 @@ def write_report(
         settings: `ReportSettings`, or changes to them by name, such as `{"effects.grid": 30}`.
         sensitivity: Asks the effect along what cannot be known of a loss as well, such as
             `{"shift": {"do": [0, 1, 2]}}`; as in `MissCNF.sensitivity`.
+
+    Example:
+        >>> import tempfile
+        >>> import numpy as np, pandas as pd
+        >>> from misscnf import MissCNF
+        >>> dose = np.random.default_rng(0).normal(size=100)
+        >>> df = pd.DataFrame({"dose": dose, "days": 9 - 2 * dose + np.cos(9 * dose)})
+        >>> model = MissCNF("dose -> days", "linear").fit(df)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page = Path(folder, "report.html")
+        ...     write_report(model, df, page, ("dose", "days"), interval=None)
+        ...     "</html>" in page.read_text(encoding="utf-8")
+        True
     """
     if not isinstance(settings, ReportSettings):
         settings = change(ReportSettings(), settings or {})
