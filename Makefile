@@ -116,12 +116,13 @@ studio-test: studio/node_modules
 	cd studio && npm run --silent check && npm test --silent && npm run --silent build
 	git diff --exit-code --stat -- misscnf/studio/static  # what is committed is what is built
 
-# Packages that a fitted model can be handed to, whose own pins are older than ours.
+# Packages that a fitted model can be handed to, whose own pins are older than ours, and the kernel of a notebook.
 NEIGHBOURS := dowhy causal-learn cvxpy llvmlite numba tqdm
 .PHONY: neighbours
 neighbours: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt $(NEIGHBOURS)
-	$(BIN)/python -m pytest tests/test_dowhy.py misscnf/dowhy.py
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt ipykernel nbclient
+	$(BIN)/python -m pytest tests/test_dowhy.py misscnf/dowhy.py tests/display/test_progress.py
 
 # The pictures of a report and of the studio in docs/; needs Chromium.
 screenshots: setup

@@ -6,21 +6,26 @@ A card uses no script, no font and no sheet from elsewhere, since a notebook is 
 and read offline. Everything that comes from a table or a graph (names, levels, sentences) is
 escaped: a column may be called `<b>`. Colours are set for the border alone, so that the text
 follows the reader's light or dark theme.
+
+What is under way is one output of a cell that is written anew (`Rewritten`): all that the front
+end has to do is to show HTML, and it needs no widgets.
 """
 
 from __future__ import annotations
 
 import html
+import importlib
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
 
 from misscnf.display.style import STYLE
 
-__all__ = ["card", "number_text"]
+__all__ = ["card", "number_text", "in_notebook", "Rewritten"]
 
 
 def card(
@@ -46,6 +51,40 @@ def card(
     colours = {"plain": STYLE.blue, "good": STYLE.green, "bad": STYLE.orange}
     style = f"border-left:4px solid {colours[state]};padding-left:1em;line-height:1.5"
     return f'<div style="{style}">{"".join(parts)}</div>'
+
+
+def in_notebook() -> bool:
+    """Says whether this is the kernel of a notebook, whose front end shows HTML."""
+    python = sys.modules.get("IPython")
+    return getattr(python and python.get_ipython(), "kernel", None) is not None
+
+
+class Rewritten:
+    """One output of the cell that runs, which is written anew each time; gone once it is cleared.
+
+    Nothing is there before the first line is written.
+    """
+
+    def __init__(self) -> None:
+        self._output: Any = None
+
+    def write(self, line: str, share: float | None) -> None:
+        """Shows a line, and a bar with the share that is done, if that is known."""
+        value = "" if share is None else f' value="{share:.4f}"'
+        bar = f'<progress{value} style="width:12em;vertical-align:middle"></progress>'
+        self._show({"text/html": f"<div>{bar} {_text(line)}</div>", "text/plain": line})
+
+    def clear(self) -> None:
+        """Leaves nothing behind, if there was anything."""
+        if self._output is not None:
+            self._show({"text/html": "", "text/plain": ""})
+
+    def _show(self, shown: Mapping[str, str]) -> None:
+        if self._output is None:
+            display = importlib.import_module("IPython.display").display
+            self._output = display(shown, raw=True, display_id=True)
+        else:
+            self._output.update(shown, raw=True)
 
 
 def number_text(value: object) -> str:

@@ -1,11 +1,11 @@
-r"""Progress of what takes long: a bar in a terminal, now and then a line in a log, or a function.
+r"""Progress of what takes long: a bar in a terminal or a notebook, lines in a log, or a function.
 
 A line has the stage, the share that is done, the time since the start and what is left of it,
 
     left = elapsed · (1 − share) / share,
 
-and goes through the package's log, so that `--quiet` leaves it out. A pass over rows says how many
-of them it does a second too.
+and goes through the package's log, so that `--quiet` leaves it out. A notebook shows it beside its
+bar. A pass over rows says how many of them it does a second too.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Self, TypeAlias
+
+from misscnf.display.notebook import Rewritten, in_notebook
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -30,19 +32,27 @@ logger = logging.getLogger("misscnf")
 class ProgressBar:
     """A bar that is there while its `with` block runs; a watcher of `replicate_fit`.
 
-    `show=None` shows it where standard error is a terminal, and lines elsewhere: so few that a log
+    `show=None` shows it in a terminal and in a notebook, and lines elsewhere: so few that a log
     stays short, so many that nobody thinks that the work has stopped. A function is told of every
     step instead.
     """
 
-    def __init__(self, what: str, *, show: Shown, seconds_a_line: float = 15.0) -> None:
-        terminal = sys.stderr.isatty()
+    def __init__(
+        self,
+        what: str,
+        *,
+        show: Shown,
+        seconds_a_line: float = 15.0,
+        seconds_a_picture: float = 0.5,
+    ) -> None:
+        terminal, wanted = sys.stderr.isatty(), show is None or show is True
         self._told = show if callable(show) else None
-        drawn = terminal if show is None else show is True
+        self._output = Rewritten() if wanted and in_notebook() else None
+        drawn = self._output is None and wanted and (terminal or show is True)
         self._bar = _rich_bar() if drawn else None
         self._task = None if self._bar is None else self._bar.add_task(what, total=None, note="")
-        self._what, self._lines = what, show is None and not terminal
-        self._seconds_a_line = seconds_a_line
+        self._what, self._lines = what, show is None and not drawn and self._output is None
+        self._pause = seconds_a_picture if self._output is not None else seconds_a_line
         self._stage, self._since, self._said = "", 0.0, 0.0
         self._pass, self._began, self._before = "", 0.0, 0
 
@@ -55,6 +65,8 @@ class ProgressBar:
     def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.stop()
+        if self._output is not None:
+            self._output.clear()
 
     def __call__(self, done: int, total: int, note: str = "", what: str | None = None) -> None:
         """Shows how many steps are done, of how many, with a note, and what is under way."""
@@ -62,7 +74,7 @@ class ProgressBar:
             self._bar.update(self._task, total=total, completed=done, note=note, description=what)
         if self._told is not None:
             self._told(done, total, note, what or self._what)
-        if self._lines:
+        if self._lines or self._output is not None:
             self._say(done, total, note, what or self._what)
 
     def rows(self, done: int, total: int, what: str) -> None:
@@ -76,10 +88,11 @@ class ProgressBar:
         self(done, total, note, what)
 
     def _say(self, done: int, total: int, note: str, stage: str) -> None:
+        """Writes a line, unless the last one has just been written."""
         now = time.monotonic()
         if stage != self._stage:
             self._stage, self._since = stage, now
-        if now - self._said < self._seconds_a_line:
+        if now - self._said < self._pause:
             return
         self._said = now
         told = [f"{stage}: {done} of {total}"]
@@ -88,7 +101,11 @@ class ProgressBar:
             left = elapsed * (total - done) / done
             told[0] += f" ({100 * done // total} %)"
             told.append(f"{elapsed:.0f} s so far, about {left:.0f} s left")
-        logger.info("%s", "; ".join([*told, note] if note else told))
+        line = "; ".join([*told, note] if note else told)
+        if self._output is None:
+            logger.info("%s", line)
+        else:
+            self._output.write(line, done / total if total else None)
 
 
 def _rich_bar() -> Progress:

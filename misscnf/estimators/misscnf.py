@@ -123,8 +123,8 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         varying: Columns of a long table that are measured at every visit although they do not
             vary within a person; others of that kind are taken as measured once.
         allow_uncovered: Whether to train networks although some family is never seen whole.
-        progress: Whether to show a progress bar; None shows it in a terminal. Or a function that
-            is told of each step: those done, of how many, a note and the stage.
+        progress: Whether to show a progress bar; None shows it in a terminal and in a notebook.
+            Or a function that is told of each step: those done, of how many, a note and the stage.
 
     Attributes:
         panel_: Where the table is long, its `Panel`: visits, events and the graph over time, which
