@@ -29,7 +29,10 @@ def code_question(cells: pd.Series, codes: Collection[int], fewest: int, gap: fl
     if not is_any_real_numeric_dtype(cells) or is_bool_dtype(cells):
         return ""
     seen = cells.to_numpy(dtype=np.float64, na_value=np.nan)
-    values, counts = np.unique(seen[np.isfinite(seen)], return_counts=True)
+    seen = seen[np.isfinite(seen)]
+    if not seen.size or not {abs(seen.min()), abs(seen.max())} & {*codes}:
+        return ""
+    values, counts = np.unique(seen, return_counts=True)
     if len(values) < 3:
         return ""
     for end, (lowest, highest) in {-1: (0, -2), 0: (1, -1)}.items():

@@ -38,7 +38,7 @@ import os
 import re
 import reprlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -80,7 +80,7 @@ from misscnf.graph.indicators import column_of
 from misscnf.paths import expanded, read_small_text
 
 __all__ = ["Kinds", "KindRules", "Request", "REQUESTS", "read_requests", "Note", "choose_columns"]
-__all__ += ["find_unusable", "refuse_events"]
+__all__ += ["choose_usable", "refuse_events"]
 
 logger = logging.getLogger("misscnf")
 
@@ -336,6 +336,34 @@ def choose_columns(
         else _choose(column, node, requests.get(node), rules)
         for column, node in zip(cells, nodes, strict=True)
     ]
+    return _parted(pairs)
+
+
+def choose_usable(
+    cells: Mapping[str, pd.Series],
+    kinds: Kinds,
+    columns: Sequence[object] = (),
+    rules: KindRules | None = None,
+) -> tuple[tuple[Column, ...], tuple[Note, ...], dict[str, str]]:
+    """Learns the codecs of the columns that are of a kind, and why the others are of none.
+
+    A column of which a kind is asked is refused where it is not of that kind.
+    """
+    requests, rules = read_requests(kinds, list(cells), columns), rules or KindRules()
+    pairs: list[Choice] = []
+    unusable: dict[str, str] = {}
+    for name, column in cells.items():
+        try:
+            pairs.append(_choose(column, name, requests.get(name), rules))
+        except InputError as problem:
+            if name in requests:
+                raise
+            unusable[name] = str(problem)
+    return *_parted(pairs), unusable
+
+
+def _parted(pairs: Sequence[Choice]) -> tuple[tuple[Column, ...], tuple[Note, ...]]:
+    """Returns codecs and notes, and says what will be rounded."""
     chosen = tuple(column for column, _ in pairs)
     numbers = [column for column in chosen if isinstance(column, Continuous | Semicontinuous)]
     rounded = [column.name for column in numbers if is_integer_dtype(column.dtype)]
@@ -344,19 +372,6 @@ def choose_columns(
         sentence = "What is drawn of the %s %s is rounded to fit a dtype of whole numbers."
         logger.info(sentence, noun, listed(rounded))
     return chosen, tuple(note for _, note in pairs)
-
-
-def find_unusable(
-    cells: Mapping[str, pd.Series], asked: Collection[str], rules: KindRules | None = None
-) -> dict[str, str]:
-    """Returns the columns that are of no kind, unless one is asked for, each with the reason."""
-    found = {}
-    for name in [name for name in cells if name not in asked]:
-        try:
-            _choose(cells[name], name, None, rules or KindRules())
-        except InputError as problem:
-            found[name] = str(problem)
-    return found
 
 
 def _hidden(name: str, classes: int | None, rows: int, rules: KindRules) -> Choice:
@@ -452,7 +467,8 @@ def _infer_numbers(cells: pd.Series, name: str, rules: KindRules) -> Choice:
     raw = read_numbers(cells, name)
     seen = raw[~np.isnan(raw)]
     refuse_constant(name, seen)
-    distinct = np.unique(seen)
+    ordered = np.sort(seen)  # once: in a long column all that is looked at lies in its order
+    distinct, times_seen = _runs(ordered)
     whole = bool((distinct == np.floor(distinct)).all())
     if len(distinct) == 2 and (whole or len(seen) >= rules.enough):
         levels = distinct_labels(cells, name)
@@ -464,13 +480,13 @@ def _infer_numbers(cells: pd.Series, name: str, rules: KindRules) -> Choice:
         levels, times = distinct_labels(cells, name), len(seen) // len(distinct)
         why = f"{len(distinct)} distinct whole numbers, each {times} times on average"
         return Levels.learn(name, "ordinal", levels, cells), Note(why)
-    low, high, middle = distinct[0], distinct[-1], np.median(seen)
-    ends = _heaped_ends(seen, rules) if whole and not few else []
+    low, high, middle = distinct[0], distinct[-1], np.median(ordered)
+    ends = _heaped_ends(distinct, times_seen, rules) if whole and not few else []
     if ends:
         share = f"{np.mean(seen == high):.0%} of the cells"
         why = f"whole numbers that heap up at the largest, {high:g} ({share}): a ceiling"
         return Semicontinuous.learn(name, seen, ends, dtype=cells.dtype), Note(why)
-    masses = _masses(seen, rules)
+    masses = _masses(distinct, times_seen, rules)
     if masses and not (whole and np.median(seen[~np.isin(seen, masses)]) <= rules.typical_count):
         shares = [f"{np.mean(seen == mass):.0%} of the cells are {mass:g}" for mass in masses]
         why = f"{', '.join(shares)} exactly, and the others hardly repeat"
@@ -479,7 +495,7 @@ def _infer_numbers(cells: pd.Series, name: str, rules: KindRules) -> Choice:
     if whole and not few and 0 <= low <= 1 and middle <= rules.typical_count and repeated:
         why = f"whole numbers from {low:g}, half of them up to {middle:g}"
         return Count.learn_numbers(name, seen, cells.dtype), Note(why)
-    indices = _tail_indices(seen, rules)
+    indices = _tail_indices(ordered, rules)
     if not whole and indices and max(indices) < rules.heaviest:
         why = "tails so heavy that squares mean nothing (tail index {:.1f} below, {:.1f} above)"
         return HeavyTailed.learn_numbers(name, seen, cells.dtype), Note(why.format(*indices))
@@ -490,32 +506,37 @@ def _infer_numbers(cells: pd.Series, name: str, rules: KindRules) -> Choice:
     return column, Note(why if whole else "numbers with fractions", offer)
 
 
-def _tail_indices(seen: np.ndarray, rules: KindRules) -> list[float]:
+def _runs(ordered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the distinct values of cells in their order, and how often each stands there."""
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    return ordered[starts], np.diff(np.concatenate([starts, [len(ordered)]]))
+
+
+def _tail_indices(ordered: np.ndarray, rules: KindRules) -> list[float]:
     """Returns the tail indices of both sides, each two standard errors up; none of few cells."""
-    count = int(rules.tail * len(seen))
+    count = int(rules.tail * len(ordered))
     if count < rules.fewest_in_tail:
         return []
-    away, up = seen - np.median(seen), 1.0 + 2.0 / math.sqrt(count)
-    return [up * tail_index(np.maximum(side * away, 0.0), count) for side in (-1.0, 1.0)]
+    away, up = ordered - np.median(ordered), 1.0 + 2.0 / math.sqrt(count)
+    below, above = -away[: count + 1], away[-count - 1 :]
+    return [up * tail_index(np.maximum(side, 0.0), count) for side in (below, above)]
 
 
-def _masses(seen: np.ndarray, rules: KindRules) -> list[float]:
+def _masses(distinct: np.ndarray, times: np.ndarray, rules: KindRules) -> list[float]:
     """Returns the values that repeat as point masses do; none if the others repeat as well."""
-    distinct, times = np.unique(seen, return_counts=True)
-    many = times >= max(rules.enough, rules.least_mass * len(seen))
+    many = times >= max(rules.enough, rules.least_mass * times.sum())
     rest = int(times[~many].sum())
     smooth = (~many).sum() >= max(rules.enough, rules.least_distinct * rest)
     return distinct[many].tolist() if smooth and many.sum() <= rules.most_masses else []
 
 
-def _heaped_ends(seen: np.ndarray, rules: KindRules) -> list[float]:
+def _heaped_ends(distinct: np.ndarray, times: np.ndarray, rules: KindRules) -> list[float]:
     """Returns the ceiling of whole numbers that heap up at it, after a floor that they heap up at.
 
     The laws of counts and numbers thin out towards their largest values. Scores that end there do
     not: many cells have the largest value, and more than have the one below it.
     """
-    distinct, times = np.unique(seen, return_counts=True)
-    many = times >= max(rules.enough, rules.least_mass * len(seen))
+    many = times >= max(rules.enough, rules.least_mass * times.sum())
     if not many[-1] or times[-1] <= times[-2]:
         return []
     return [*distinct[:1][many[:1]].tolist(), float(distinct[-1])]
@@ -530,7 +551,7 @@ def _most_repeated(seen: np.ndarray, name: str, rules: KindRules) -> list[float]
             f"its point masses are, such as kinds={{{name!r}: {{'kind': 'semicontinuous', 'at': "
             f"[0]}}}}, or ask for 'continuous'."
         )
-    return _masses(seen, rules) or [float(distinct[times.argmax()])]
+    return _masses(distinct, times, rules) or [float(distinct[times.argmax()])]
 
 
 # ----------------------------------------------------------------------------------- offered

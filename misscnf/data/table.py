@@ -39,7 +39,7 @@ from misscnf.data.kinds import (
     Kinds,
     Note,
     choose_columns,
-    find_unusable,
+    choose_usable,
     read_requests,
     refuse_events,
 )
@@ -515,9 +515,8 @@ def describe(
     names = list(map(str, frame.columns)) if nodes is None else nodes
     positions = locate_columns(frame, names, require_all=True)
     cells = {name: _cells(frame, positions[name]) for name in names}
-    unusable = find_unusable(cells, read_requests(kinds, names, list(frame.columns)), rules)
-    rest = [name for name in names if name not in unusable]
-    table = Schema(*choose_columns([cells[n] for n in rest], rest, kinds, names, rules)).describe()
+    columns, notes, unusable = choose_usable(cells, kinds, list(frame.columns), rules)
+    table = Schema(columns, notes).describe()
     lines = [
         (name, "unusable", "", int(cells[name].isna().sum()), why, "")
         for name, why in unusable.items()

@@ -485,3 +485,44 @@ def test_columns_that_are_rounded_are_named_in_one_line(caplog):
         "What is drawn of the columns 'x0', 'x1', 'x2', 'x3', 'x4', 'x5', 'x6', 'x7' and 52 more "
         "is rounded to fit a dtype of whole numbers."
     ]
+
+
+def test_a_long_table_is_described_by_learning_each_column_once(monkeypatch):
+    from misscnf.data import kinds
+
+    learned, choose = [], kinds._choose
+    monkeypatch.setattr(kinds, "_choose", lambda *of: learned.append(of[1]) or choose(*of))
+    frame = pd.DataFrame({"a": range(20), "id": [f"p{i}" for i in range(20)], "b": [0, 1] * 10})
+    assert list(describe(frame).kind) == ["continuous", "unusable", "binary"]
+    assert learned == ["a", "id", "b"]
+
+
+def test_tail_indices_are_those_of_hill_on_either_side():
+    drawn = np.random.default_rng(1).standard_cauchy(1000)
+    away, count = drawn - np.median(drawn), 50
+    told = []
+    for side in (-away, away):  # the mean excess of logarithms over the largest but 50
+        *largest, threshold = sorted(side, reverse=True)[: count + 1]
+        excess = [np.log(one / threshold) for one in largest]
+        told.append((1 + 2 / np.sqrt(count)) / np.mean(excess))
+    assert "index {:.1f} below, {:.1f} above".format(*told) in kind_of(drawn).why
+
+
+@pytest.mark.parametrize("ends", [(0.0, None), (0.0, 3.0)])
+def test_a_cut_off_normal_law_is_found_by_the_likelihood_of_its_cells(ends):
+    from scipy import optimize, stats
+
+    from misscnf.data.codecs.semicontinuous import _cut_off_log_likelihood
+    from misscnf.data.scales import Unit
+
+    low, high = ends[0], np.inf if ends[1] is None else ends[1]
+    drawn = stats.truncnorm.rvs(low - 1, high - 1, loc=1, size=500, random_state=0)
+
+    def cost(law):
+        mean, scale = law[0], np.exp(law[1])
+        cut = (low - mean) / scale, (high - mean) / scale
+        return -stats.truncnorm.logpdf(drawn, *cut, loc=mean, scale=scale).sum()
+
+    best = -optimize.minimize(cost, (1.0, 0.0), method="Nelder-Mead").fun
+    unit = Unit(location=float(drawn.mean()), scale=float(drawn.std()))
+    assert _cut_off_log_likelihood(unit, drawn, ends) == pytest.approx(best, abs=1e-3)
