@@ -25,7 +25,12 @@ from misscnf.fitting.settings import Replication, Settings
 from misscnf.fitting.solve.fisher import likelihood_noise, rows_by_chance
 from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.sandwich import Information, measure_information, moved
-from misscnf.fitting.solve.weak_directions import measure_weak_directions, without_open_directions
+from misscnf.fitting.solve.weak_directions import (
+    is_told,
+    measure_weak_directions,
+    redraw_heavy_rows,
+    without_open_directions,
+)
 from misscnf.fitting.timings import Timings
 from misscnf.fitting.train.ensemble import EpochWatcher, train_ensemble
 from misscnf.mechanisms import Mechanism
@@ -248,10 +253,14 @@ def _one_step(
         completions = Completions.draw(model, rows, times, generator, effort.completions)
     with timings.stage("information"):
         found = measure_information(model, completions, replication)
+        about = (model, rows, completions, generator, effort.completions)
+        found = redraw_heavy_rows(found, *about)
     with timings.stage("weak directions"):
         if likelihood_noise(model, rows, settings) <= settings.solving.most_noise_of_line:
             # differences of drawn integrals would be differences of their noise
             found = measure_weak_directions(found, model, rows, effort.linear)
+        elif not model.graph.latent:  # hidden causes leave directions open by their nature
+            found = replace(found, told=is_told(found, model, completions))
         if model.graph.latent:
             found = without_open_directions(found)
     if stands_for is not None:
@@ -282,6 +291,8 @@ def _doubt(model: StructuralModel, rows: RowSource, found: Information) -> str |
             )
     if not bool(torch.linalg.eigvalsh(found.matrix + found.prior.diag()).min() > 0):
         return "the likelihood has no maximum at the fit: the rows leave a direction open."
+    if not found.told:
+        return "the rows leave a direction open, as far as drawn integrals tell."
     if found.left > found.settings.most_left * len(found.matrix):
         return "the fit is not at the maximum of the likelihood."
     return None

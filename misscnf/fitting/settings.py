@@ -478,6 +478,19 @@ class Replication:
     weak_step: float = 0.5
     """How far they are followed on either side, in standard errors that completed rows would
     leave."""
+    heavy_share: float = 0.1
+    """Of what completed rows would say, what one row takes back: with more, its completions are
+    drawn finely. All lighter ones together err by 11 % of it at worst, by some tenths of a percent
+    as a rule."""
+    most_heavy: int = 16
+    """Rows that are drawn finely, the heaviest."""
+    completions_of_heavy: int = 1024
+    """Completions of such a row in a round."""
+    rounds_of_heavy: int = 64
+    """Rounds that these rows share: one by itself errs by less than 1 %."""
+    least_told: float = 2.0
+    """Standard errors that drawn curvature is above zero, below which a direction counts as
+    open."""
 
 
 @dataclass(frozen=True)

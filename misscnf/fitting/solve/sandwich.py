@@ -36,7 +36,15 @@ from misscnf.fitting.settings import Replication
 from misscnf.mechanisms import Mechanism
 from misscnf.model import StructuralModel
 
-__all__ = ["one_step_replicates", "Information", "VectorLaw", "measure_information", "moved"]
+__all__ = [
+    "one_step_replicates",
+    "Information",
+    "VectorLaw",
+    "measure_information",
+    "noise_along",
+    "moved",
+    "ENTRIES_AT_ONCE",
+]
 
 ENTRIES_AT_ONCE = 2**22
 """Of scores: bounds the memory of their covariances."""
@@ -57,6 +65,10 @@ class Information:
     at_end: Tensor
     """(p,) whether a parameter rests at an end of its range, where rows say nothing of it"""
     settings: Replication
+    taken_back: Tensor | None = None
+    """(N,) the most that a row's completions take back of what complete rows would say"""
+    told: bool = True
+    """whether the curvature is above the noise of completions in every direction"""
 
     def tensors(self) -> dict[str, Tensor]:
         """Returns what a file keeps of it: of many rows, those of the largest scores."""
@@ -71,7 +83,8 @@ class Information:
     def restored(tensors: Mapping[str, Tensor], settings: Replication) -> Information:
         """Returns what `tensors` wrote."""
         names = "scores", "matrix", "complete", "prior_precision", "at_end"
-        return Information(**{name: tensors[name].clone() for name in names}, settings=settings)
+        scores, matrix, complete, precision, at_end = (tensors[name].clone() for name in names)
+        return Information(scores, matrix, complete, precision, at_end, settings)
 
     def standing_for(self, rows: int) -> Information:
         """Returns the information of so many rows, of which these are some by chance.
@@ -182,7 +195,10 @@ class VectorLaw:
 
 
 def measure_information(
-    model: StructuralModel, completions: Completions, settings: Replication | None = None
+    model: StructuralModel,
+    completions: Completions,
+    settings: Replication | None = None,
+    rows: Tensor | None = None,
 ) -> Information:
     """Returns scores and information of a fitted model whose parameters are few.
 
@@ -193,20 +209,23 @@ def measure_information(
         model: The fit, in double precision.
         completions: Completions of the rows by it; two at least.
         settings: Numbers of the Newton steps.
+        rows: Some of the rows; None for all.
     """
-    settings, blocks, size = settings or Replication(), list[VectorLaw](), 0
-    for block in range(len(model.blocks)):
-        blocks.append(VectorLaw(model.block(block), size))
-        size = blocks[-1].place.stop
+    settings = settings or Replication()
+    blocks, by_node, size = _laws(model)
+    rows = torch.arange(len(completions)) if rows is None else rows
     matrix, complete = torch.zeros(2, size, size, dtype=torch.float64)
-    by_node, scores = [blocks[block] for block in model.block_of], []
-    for rows in torch.arange(len(completions)).split(2048):
-        score, part, whole = _information_of(by_node, completions, rows, size)
+    scores, taken_back, seen = list[Tensor](), list[Tensor](), 0
+    for some in rows.split(2048):
+        seen += len(some)
+        score, part, taken = _information_of(
+            by_node, completions, some, complete, len(rows) / seen
+        )
         scores.append(score)
+        taken_back.append(taken)
         matrix += part
-        complete += whole
     matrix, complete = (matrix + matrix.T) / 2, (complete + complete.T) / 2
-    few = matrix.diagonal() < settings.least_information * len(completions)
+    few = matrix.diagonal() < settings.least_information * len(rows)
     return Information(
         torch.cat(scores),
         matrix,
@@ -214,17 +233,62 @@ def measure_information(
         torch.cat([block.prior_precision for block in blocks]),
         torch.cat([block.has_end for block in blocks]) & few,
         settings,
+        torch.cat(taken_back),
     )
 
 
+def noise_along(model: StructuralModel, completions: Completions, directions: Tensor) -> Tensor:
+    """Returns how well the spread of each row's scores over its completions is known.
+
+    Arguments:
+        model: The fit, in double precision.
+        completions: Completions of the rows by it.
+        directions: (p, w) of the parameters.
+
+    Returns:
+        The variance over other draws of the variance of the scores along the directions, (N, w).
+    """
+    _, by_node, _ = _laws(model)
+    noise = torch.zeros(len(completions), directions.shape[1], dtype=torch.float64)
+    for rows in torch.arange(len(completions)).split(2048):
+        families = completions.families(rows)
+        shape = len(families.component_row), directions.shape[1], completions.count
+        along = torch.zeros(shape, dtype=torch.float64)
+        for block, family in zip(by_node, families.nodes, strict=True):
+            if len(family.component):
+                found = block.scores(family.own, family.parents) @ directions[block.place]
+                along.index_add_(0, family.component, found[family.place].permute(1, 2, 0))
+        squares = (along - along.mean(2, keepdim=True)).square()
+        errs = squares.var(2) / (completions.count / 2)  # draws may be antithetic pairs
+        noise.index_add_(0, rows[families.component_row], errs)
+    return noise
+
+
+def _laws(model: StructuralModel) -> tuple[list[VectorLaw], list[VectorLaw], int]:
+    """Returns the law of each block, that of each node, and how many parameters there are."""
+    blocks, size = list[VectorLaw](), 0
+    for block in range(len(model.blocks)):
+        blocks.append(VectorLaw(model.block(block), size))
+        size = blocks[-1].place.stop
+    return blocks, [blocks[block] for block in model.block_of], size
+
+
 def _information_of(
-    by_node: list[VectorLaw], completions: Completions, rows: Tensor, size: int
+    by_node: list[VectorLaw],
+    completions: Completions,
+    rows: Tensor,
+    complete: Tensor,
+    times: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns scores (n, p) of some rows, their information (p, p), and that of complete ones."""
+    """Returns scores (n, p) of some rows, their information (p, p), and what each takes back (n,).
+
+    What they would say, were they complete, is added to what others do (`complete`). Of a table
+    that is `times` as large, it is what the rows are held against.
+    """
     families = completions.families(rows)
     scores = _ComponentScores(by_node, families, completions.count)
-    score = torch.zeros(len(rows), size, dtype=torch.float64)
-    matrix = torch.zeros(size, size, dtype=torch.float64)
+    score = torch.zeros(len(rows), len(complete), dtype=torch.float64)
+    before, taken_back = complete.clone(), torch.zeros(len(rows), dtype=torch.float64)
     for node, (block, family) in enumerate(zip(by_node, families.nodes, strict=True)):
         if not len(family.own):
             continue
@@ -233,12 +297,22 @@ def _information_of(
         of_draws = found[family.place].permute(1, 2, 0)
         scores.put(node, of_draws)
         mean = of_draws.mean(2)
-        score[:, block.place].index_add_(0, families.component_row[family.component], mean)
-        times = torch.bincount(family.place.flatten(), minlength=len(found))
-        weight = times.to(found) / completions.count
+        row = families.component_row[family.component]
+        score[:, block.place].index_add_(0, row, mean)
+        weight = torch.bincount(family.place.flatten(), minlength=len(found))
+        weight = weight.to(found) / completions.count
         weight[: len(family.free)] = 1.0
-        matrix[block.place, block.place] += block.curvature(family.own, family.parents, weight)
-    return score, scores.take_covariances(matrix.clone()), matrix
+        own = complete[block.place, block.place]
+        own += block.curvature(family.own, family.parents, weight)
+        taken_back.index_add_(0, row, _shares_of(of_draws - mean[..., None], times * own, block))
+    return score, scores.take_covariances(complete - before), taken_back
+
+
+def _shares_of(around: Tensor, complete: Tensor, block: VectorLaw) -> Tensor:
+    """Returns tr(C⁻¹ Cov[s]) of deviations from mean scores, (e, p, K), as (e,)."""
+    size, turn = torch.linalg.eigh((complete + complete.T) / 2 + block.prior_precision.diag())
+    white = turn / size.clamp_min(1.0).sqrt()  # of what all rows say so little, any will do
+    return (white.T @ around).square().sum((1, 2)) / (around.shape[2] - 1)
 
 
 class _ComponentScores:

@@ -12,23 +12,43 @@ and of the exact log-density of each row (`fisher`):
 
 That needs integrals that are sums, closed forms or quadrature: differences of drawn ones are
 differences of their noise (`replicates` looks at that first).
+
+What errs is V = Σ_i Cov[s_i | x_O], from K completions of each row: by about vᵀ V_i v √(2 / K) for
+each. Over thousands of rows that is next to nothing; but a row far out may hide the child of a
+curve, and be most of C by itself. Such rows, few by nature, are completed anew many times over.
+Where integrals are drawn, curvature that is still within its noise is not told from a flat
+likelihood, and is refused as one.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
-from misscnf.data.rows import RowSource
+from misscnf.data.rows import RowSource, SelectedRows
+from misscnf.fitting.completions import Completions
+from misscnf.fitting.settings import Replication
 from misscnf.fitting.solve.fisher import row_log_likelihood
-from misscnf.fitting.solve.sandwich import Information, moved
+from misscnf.fitting.solve.sandwich import (
+    ENTRIES_AT_ONCE,
+    Information,
+    measure_information,
+    moved,
+    noise_along,
+)
 from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import Effort
 from misscnf.model import StructuralModel
 
-__all__ = ["measure_weak_directions", "without_open_directions"]
+__all__ = [
+    "measure_weak_directions",
+    "redraw_heavy_rows",
+    "is_told",
+    "without_open_directions",
+]
 
 
 def measure_weak_directions(
@@ -42,17 +62,12 @@ def measure_weak_directions(
         rows: The rows.
         effort: How hard to work on integrals that have no closed form.
     """
-    settings, prior = found.settings, found.prior.diag()
-    size, turn = torch.linalg.eigh(found.complete + prior)
-    if not bool(size.min() > 0):
-        return found
-    white = turn / size.sqrt()  # columns in which completed rows say one
-    said, turn = torch.linalg.eigh(white.T @ (found.matrix + prior) @ white)
-    weak = int((said < settings.weak_share).sum())
-    weak = min(weak, settings.most_weak)  # eigenvalues rise
+    settings = found.settings
+    said, basis = _in_white(found)
+    weak = min(int((said < settings.weak_share).sum()), settings.most_weak)
     if not weak:
         return found
-    basis, back = white @ turn, torch.linalg.inv(white @ turn)
+    back = torch.linalg.inv(basis)
     scores, matrix = found.scores @ basis, basis.T @ found.matrix @ basis
     plan, step = Plan.of(model.graph, rows), settings.weak_step
     for i in range(weak):
@@ -64,6 +79,85 @@ def measure_weak_directions(
     return replace(found, scores=scores @ back, matrix=back.T @ matrix @ back)
 
 
+def redraw_heavy_rows(
+    found: Information,
+    model: StructuralModel,
+    rows: RowSource,
+    completions: Completions,
+    generator: Generator,
+    effort: Effort | None = None,
+) -> Information:
+    """Returns the information with those rows drawn finely that make most of its noise.
+
+    Arguments:
+        found: Scores and information of the rows, from completions.
+        model: The fit, in double precision.
+        rows: The rows.
+        completions: Completions of the rows by it.
+        generator: Where randomness comes from.
+        effort: How hard to work on posteriors that have no closed form.
+    """
+    heavy, settings = _heavy_rows(found), found.settings
+    if not len(heavy):
+        return found
+    coarse = measure_information(model, completions, settings, heavy)
+    matrix, complete = found.matrix - coarse.matrix, found.complete - coarse.complete
+    scores = found.scores.index_fill(0, heavy, 0.0)
+    rounds, times = _rounds(heavy, settings), settings.completions_of_heavy
+    copies = heavy.repeat_interleave(rounds)
+    for some in copies.split(max(1, ENTRIES_AT_ONCE // (times * rows.columns))):
+        drawn = Completions.draw(model, SelectedRows(rows, some), times, generator, effort)
+        fine = measure_information(model, drawn, settings)
+        scores.index_add_(0, some, fine.scores / rounds)
+        matrix += fine.matrix / rounds
+        complete += fine.complete / rounds
+    return replace(found, scores=scores, matrix=matrix, complete=complete)
+
+
+def is_told(found: Information, model: StructuralModel, completions: Completions) -> bool:
+    """Says whether the drawn curvature of a table is above its noise in every direction.
+
+    Arguments:
+        found: The information, whose heavy rows were drawn finely.
+        model: The fit, in double precision.
+        completions: Completions of the rows by it, where they are not heavy.
+    """
+    settings, count = found.settings, completions.count
+    most_noise = math.sqrt(4.0 * settings.heavy_share / count)  # since all rows take back one
+    said, basis = _in_white(found)
+    low = said < settings.least_told * most_noise
+    if not bool(low.any()):
+        return True
+    noise = noise_along(model, completions, basis[:, low])
+    heavy = _heavy_rows(found)
+    noise[heavy] *= count / (settings.completions_of_heavy * _rounds(heavy, settings))
+    return bool((said[low] > settings.least_told * noise.sum(0).sqrt()).all())
+
+
+def _heavy_rows(found: Information) -> Tensor:
+    """Returns the rows whose completions take back most of what complete rows would say."""
+    settings, taken_back = found.settings, found.taken_back
+    assert taken_back is not None
+    most = taken_back.argsort(descending=True, stable=True)[: settings.most_heavy]
+    return most[taken_back[most] > settings.heavy_share].sort().values
+
+
+def _rounds(heavy: Tensor, settings: Replication) -> int:
+    """Returns how often each of some heavy rows is completed."""
+    return max(1, settings.rounds_of_heavy // max(1, len(heavy)))
+
+
+def _in_white(found: Information) -> tuple[Tensor, Tensor]:
+    """Returns what rows say in directions in which completed rows say one, from the least on."""
+    prior = found.prior.diag()
+    size, turn = torch.linalg.eigh(found.complete + prior)
+    if not bool(size.min() > 0):
+        return torch.ones_like(size), turn
+    white = turn / size.sqrt()
+    said, turn = torch.linalg.eigh(white.T @ (found.matrix + prior) @ white)
+    return said, white @ turn
+
+
 def without_open_directions(found: Information) -> Information:
     """Returns the information with directions closed of which rows beside hidden causes say none.
 
@@ -73,15 +167,10 @@ def without_open_directions(found: Information) -> Information:
     here, and their note says so (`identification.hidden`).
     """
     prior = found.prior.diag()
-    size, turn = torch.linalg.eigh(found.complete + prior)
-    if not bool(size.min() > 0):
-        return found
-    white = turn / size.sqrt()
-    said, turn = torch.linalg.eigh(white.T @ (found.matrix + prior) @ white)
+    said, basis = _in_white(found)
     is_open = said < found.settings.open_share
     if not bool(is_open.any()):
         return found
-    basis = white @ turn
     back = torch.linalg.inv(basis)
     scores = torch.where(is_open, 0.0, found.scores @ basis) @ back
     matrix = back.T @ torch.where(is_open, 1.0, said).diag() @ back - prior
