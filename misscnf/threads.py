@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -32,7 +33,7 @@ import torch
 from threadpoolctl import threadpool_limits
 from torch import Generator, Tensor
 
-__all__ = ["one_thread", "row_parts", "side_by_side", "spawn"]
+__all__ = ["in_order", "one_thread", "row_parts", "side_by_side", "spawn"]
 
 Part = TypeVar("Part")
 Found = TypeVar("Found")
@@ -95,8 +96,25 @@ def side_by_side(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[F
         work: What is done with a part. It may write to memory that belongs to its part alone.
         parts: Independent parts.
     """
-    if len(parts) < 2 or getattr(_INSIDE.worker, "busy", False):
-        return [work(part) for part in parts]
+    return list(in_order(work, parts, most=len(parts)))
+
+
+def in_order(
+    work: Callable[[Part], Found], parts: Iterable[Part], most: int | None = None
+) -> Iterator[Found]:
+    """Yields what the work on each part finds, in their order, as parts come.
+
+    No more of them are there at a time than there are threads, and one that waits: parts that are
+    read from disk never fill memory.
+
+    Arguments:
+        work: As in `side_by_side`.
+        parts: Independent parts; taken one after the other, in this thread.
+        most: Threads, at most.
+    """
+    if (most is not None and most < 2) or getattr(_INSIDE.worker, "busy", False):
+        yield from map(work, parts)
+        return
     gradients = torch.is_grad_enabled()  # of this thread: the workers have to be told
 
     def run(part: Part) -> Found:
@@ -105,8 +123,15 @@ def side_by_side(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[F
             return work(part)
 
     with one_thread():
-        threads = min(_INSIDE.threads, len(parts))
+        threads = _INSIDE.threads if most is None else min(_INSIDE.threads, most)
         if threads < 2:
-            return [work(part) for part in parts]
+            yield from map(work, parts)
+            return
         with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(run, parts))
+            waiting = deque[Future[Found]]()
+            for part in parts:
+                waiting.append(pool.submit(run, part))
+                if len(waiting) > threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from misscnf import MissCNF
 from misscnf.draws import derive_generator
-from misscnf.threads import one_thread, row_parts, side_by_side, spawn
+from misscnf.threads import in_order, one_thread, row_parts, side_by_side, spawn
 
 
 @pytest.fixture
@@ -49,6 +49,22 @@ def test_parts_run_side_by_side_in_their_order(threads):
     with torch.no_grad():
         assert side_by_side(work, [0, 1]) == [(0, False, 1), (1, False, 1)]
     assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_parts_that_come_one_by_one_are_not_taken_far_ahead(threads, count):
+    threads(count)
+    taken = []
+
+    def parts():
+        for part in range(9):
+            taken.append(part)
+            yield part
+
+    for done, found in enumerate(in_order(lambda part: part**2, parts())):
+        assert found == done**2
+        assert len(taken) <= done + 1 + count
+    assert taken == list(range(9))
 
 
 def test_inside_a_part_nothing_is_parted_again(threads):

@@ -317,8 +317,12 @@ def choose_columns(
     columns: Sequence[object] = (),
     rules: KindRules | None = None,
     latent: Mapping[str, int | None] | None = None,
+    at_once: int = 1,
 ) -> tuple[tuple[Column, ...], tuple[Note, ...]]:
-    """Learns the codec of each column, and a note about it; those of hidden causes are given."""
+    """Learns the codec of each column, and a note about it; those of hidden causes are given.
+
+    So many columns are looked at side by side.
+    """
     requests, hidden, rules = (
         read_requests(kinds, nodes, columns),
         latent or {},
@@ -330,12 +334,20 @@ def choose_columns(
             f"kinds has an entry for {unmeasured[0]!r}, which nobody measures; for a hidden class "
             f"give latent={{{unmeasured[0]!r}: 3}}, else leave it out."
         )
-    pairs = [
-        _hidden(node, hidden[node], len(column), rules)
-        if node in hidden
-        else _choose(column, node, requests.get(node), rules)
-        for column, node in zip(cells, nodes, strict=True)
-    ]
+
+    def choose(part: tuple[pd.Series, str]) -> Choice:
+        column, node = part
+        if node in hidden:
+            return _hidden(node, hidden[node], len(column), rules)
+        return _choose(column, node, requests.get(node), rules)
+
+    parts = zip(cells, nodes, strict=True)
+    if at_once == 1:
+        pairs = list(map(choose, parts))
+    else:
+        from misscnf.threads import in_order  # with torch
+
+        pairs = list(in_order(choose, parts, at_once))
     return _parted(pairs)
 
 

@@ -28,6 +28,7 @@ from misscnf.data.table import IncompleteTable, learn_schema, measured_nodes
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.graph.indicators import column_of
+from misscnf.threads import in_order
 
 __all__ = ["LargeTable"]
 
@@ -63,6 +64,7 @@ class LargeTable:
         rules: KindRules | None = None,
         latent: Mapping[str, int | None] | None = None,
         sample_rows: int,
+        columns_at_once: int = 1,
         seed: int = 0,
         tell: Callable[[int, int, str], object] | None = None,
     ) -> LargeTable:
@@ -75,6 +77,7 @@ class LargeTable:
             rules: How they are inferred.
             latent: Nodes that nobody measures, with their numbers of classes.
             sample_rows: Rows of the sample, at most.
+            columns_at_once: Columns whose kinds are learned side by side.
             seed: Where its randomness starts.
             tell: Is told how many rows are read, of how many, and that they are.
         """
@@ -82,18 +85,23 @@ class LargeTable:
         named = measured_nodes(nodes, head, hidden)
         locate_columns(head, named, require_all=True)
         cells = _cells(stream, nodes, hidden)
-        schema = learn_schema(cells, nodes, kinds, list(head.columns), rules, hidden)
+        about = (kinds, list(head.columns), rules, hidden)
+        schema = learn_schema(cells, nodes, *about, columns_at_once)
         chosen = _chosen(len(stream), sample_rows, seed)
         folder = RowsFolder()
         path, start, log_slope = Path(folder.name) / "rows", 0, 0.0
         some, patterns = list[pd.DataFrame](), PatternCounts(len(nodes))
         with saying_full(folder.name), path.open("wb") as file:
-            for frame in stream.frames(named):
+
+            def read(frame: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray, float]:
                 part = IncompleteTable.read(frame, nodes, schema)
-                observed = part.observed.numpy()
-                file.write(np.where(observed, part.values.numpy(), np.nan).tobytes())
-                log_slope += float(part.log_slope().sum())
-                patterns.add(observed)
+                values = np.where(part.observed.numpy(), part.values.numpy(), np.nan)
+                return frame, values, float(part.log_slope().sum())
+
+            for frame, values, slope in in_order(read, stream.frames(named)):
+                file.write(values.tobytes())
+                log_slope += slope
+                patterns.add(~np.isnan(values))
                 mine = chosen[np.searchsorted(chosen, start) :] - start
                 some.append(frame.iloc[mine[mine < len(frame)]])
                 start += len(frame)

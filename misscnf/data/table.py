@@ -468,6 +468,7 @@ def learn_schema(
     columns: Sequence[object],
     rules: KindRules | None,
     latent: Mapping[str, int | None],
+    at_once: int = 1,
 ) -> Schema:
     """Learns the codecs of all columns from their cells, one after the other.
 
@@ -478,10 +479,11 @@ def learn_schema(
         columns: The names of all columns of the table.
         rules: How kinds are inferred.
         latent: Nodes that nobody measures, with their numbers of classes.
+        at_once: Columns that are looked at side by side.
     """
     refuse_events(kinds, nodes, columns)
     some = _refusing_kept(cells, nodes)
-    return Schema(*choose_columns(some, nodes, kinds, columns, rules, latent))
+    return Schema(*choose_columns(some, nodes, kinds, columns, rules, latent, at_once))
 
 
 Table = pd.DataFrame | str | os.PathLike[str] | IncompleteTable

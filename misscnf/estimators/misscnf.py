@@ -288,6 +288,7 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         else:
             chosen: dict[str, Any] = {
                 "sample_rows": settings.streaming.sample_rows,
+                "columns_at_once": settings.streaming.columns_at_once,
                 "seed": self.seed,
             }
             with ProgressBar("reading rows", show=self.progress) as bar:

@@ -503,8 +503,10 @@ class Streaming:
     """Rows by chance on which forms are chosen and fitted before all rows move them. A table of
     any size is judged by 50,000 (`selection.most_rows`); with four times as many, estimates start
     within a 450th of a standard deviation, which a pass or two over all rows can mend."""
+    columns_at_once: int = 2
+    """Columns whose kinds are learned side by side, each with some 60 bytes a row."""
     information_rows: int = 20_000
-    """Of these, the rows that say how far a step goes, and how large standard errors are: these
+    """Of the sample, those that say how far a step goes, and how large standard errors are: these
     are known to half a percent then."""
     passes: int = 12
     """Over all rows, at most; each leaves a few percent of the way, where integrals are exact."""

@@ -33,6 +33,7 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
+from misscnf.data.patterns import as_keys
 from misscnf.data.table import IncompleteTable
 from misscnf.graph import CausalGraph
 
@@ -79,10 +80,8 @@ class Patterns:
 
 def find_patterns(observed: np.ndarray) -> Patterns:
     """Finds the patterns of a table, (N, d) True where a value is there."""
-    packed = np.ascontiguousarray(np.packbits(observed, axis=1))
-    keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
     _, first, of_row, rows = np.unique(
-        keys, return_index=True, return_inverse=True, return_counts=True
+        as_keys(observed), return_index=True, return_inverse=True, return_counts=True
     )
     order = np.lexsort((first, -rows))
     place = np.empty_like(order)

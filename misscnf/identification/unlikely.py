@@ -19,8 +19,10 @@ import numpy as np
 
 from misscnf.data.cells import row_label
 from misscnf.data.codecs import Levels
+from misscnf.data.rows import ROWS_AT_ONCE
 from misscnf.data.table import IncompleteTable
 from misscnf.identification.settings import UnlikelyRules
+from misscnf.threads import in_order
 
 __all__ = ["Unlikely", "unlikely_values"]
 
@@ -66,9 +68,13 @@ def unlikely_values(table: IncompleteTable, rules: UnlikelyRules) -> tuple[Unlik
         if not isinstance(column, Levels)
     ]
     found: list[Unlikely] = []
-    for j, name in numbers:
+    most = None if len(table) > ROWS_AT_ONCE else 1
+
+    def lonely(number: tuple[int, str]) -> tuple[list[float], float]:
+        return _lonely(table.raw[table.observed[:, number[0]].numpy(), number[0]], rules)
+
+    for (j, name), (odd, p_value) in zip(numbers, in_order(lonely, numbers, most), strict=True):
         values, there = table.raw[:, j], table.observed[:, j].numpy()
-        odd, p_value = _lonely(values[there], rules)
         if not odd or p_value * len(numbers) * rules.most_values > rules.level:
             continue
         others = values[there & ~np.isin(values, odd)]
@@ -91,9 +97,12 @@ def _lonely(cells: np.ndarray, rules: UnlikelyRules) -> tuple[list[float], float
     best: tuple[list[float], float] = ([], 1.0)
     for m in range(1, min(rules.most_values, len(farthest) - 1) + 1):
         odd = farthest[:m]
-        rest = np.sort(away[~np.isin(cells, odd)])[::-1]
+        rest = away[~np.isin(cells, odd)]
         count = min(rules.most_in_tail, len(rest) // 5)
-        if count < 5 or rest[count] <= 0.0:
+        if count < 5:
+            break
+        rest = np.sort(np.partition(rest, -count - 1)[-count - 1 :])[::-1]
+        if rest[count] <= 0.0:
             break
         gamma = max(float(np.log(rest[:count] / rest[count]).mean()), rules.least_gamma)
         lone = float(np.abs(odd - np.median(cells)).min()) - step

@@ -26,8 +26,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from misscnf.data.patterns import as_keys, from_keys
 from misscnf.data.rows import RowSource
 from misscnf.graph import CausalGraph
+from misscnf.threads import in_order
 
 __all__ = ["Plan", "Components"]
 
@@ -62,7 +64,7 @@ class Plan:
         """
         held, observed = frozenset(clamped), observed.clone()
         observed[:, sorted(held)] = True
-        return Plan._of_patterns(graph, *_distinct_rows([observed]), held, joint=joint)
+        return Plan._of_patterns(graph, *_distinct_rows([observed], most=1), held, joint=joint)
 
     @staticmethod
     def of(graph: CausalGraph, rows: RowSource, *, joint: bool = False) -> Plan:
@@ -222,28 +224,23 @@ class Components:
         return slot
 
 
-def _distinct_rows(observed: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
+def _distinct_rows(observed: Iterable[Tensor], most: int | None = None) -> tuple[Tensor, Tensor]:
     """Returns the distinct rows of boolean matrices and where each row is among them."""
-    found, inverse, like = [], [], torch.zeros(0)
-    for like in observed:  # those of a batch first: they are few, and soon sorted
-        keys = _keys(np.packbits(like.cpu().numpy(), axis=1))
-        distinct, of = np.unique(keys, return_inverse=True)
-        found.append(distinct)
-        inverse.append(of.ravel())
+
+    def of_batch(like: Tensor) -> tuple[np.ndarray, np.ndarray, Tensor]:
+        distinct, of = np.unique(as_keys(like.cpu().numpy()), return_inverse=True)
+        return distinct, of.ravel(), like[:1]
+
+    # those of a batch first: they are few, and soon sorted
+    found, inverse, likes = map(list, zip(*in_order(of_batch, observed, most), strict=True))
+    like = likes[0]
     distinct, pattern = found[0], inverse[0]
     if len(found) > 1:
         distinct, place = np.unique(np.concatenate(found), return_inverse=True)
         places = np.split(place.ravel(), np.cumsum([len(some) for some in found])[:-1])
         pattern = np.concatenate([at[of] for at, of in zip(places, inverse, strict=True)])
-    packed = distinct.view(np.uint8).reshape(len(distinct), distinct.dtype.itemsize)
-    patterns = np.unpackbits(packed, axis=1, count=like.shape[1]).astype(bool)
+    patterns = from_keys(distinct, like.shape[1])
     return torch.from_numpy(patterns).to(like.device), torch.from_numpy(pattern).to(like.device)
-
-
-def _keys(packed: np.ndarray) -> np.ndarray:
-    """Returns rows of bytes as single items, which sort as the bytes do."""
-    whole = np.ascontiguousarray(packed)
-    return whole.view(np.dtype((np.void, whole.shape[1]))).ravel()
 
 
 def _closure(graph: CausalGraph, observed: Tensor, held: frozenset[int]) -> Tensor:

@@ -6,9 +6,13 @@ import signal
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from misscnf import InputError, MissCNF
+from misscnf.data.stored_rows import StoredRows
+from misscnf.data.streams import TableStream
 from misscnf.fitting import many_rows
+from misscnf.fitting.solve import local_patterns
 
 GRAPH = "a -> b; a -> c; b -> c"
 ON_DISK = {"memory": "1kB"}
@@ -54,6 +58,21 @@ def test_lines_are_the_same_wherever_rows_lie(of_lines):
     np.testing.assert_allclose(coefficients(other), coefficients(one), rtol=0, atol=1e-6)
     assert other.schema_ == one.schema_
     assert list(other.feature_names_in_) == list(one.feature_names_in_)
+
+
+def test_lines_have_the_same_bits_on_any_number_of_threads(paths, monkeypatch):
+    """Twelve batches, columns and sums of which are worked on side by side."""
+    frames, batches = TableStream.frames, StoredRows.batches
+    monkeypatch.setattr(TableStream, "frames", lambda self, names: frames(self, names, 250))
+    monkeypatch.setattr(StoredRows, "batches", lambda self, size=0: batches(self, 250))
+    monkeypatch.setattr(local_patterns, "ROWS_AT_ONCE", 250)
+    found, before = [], torch.get_num_threads()
+    for count in (1, 2):
+        torch.set_num_threads(count)
+        model = MissCNF(GRAPH, "linear", progress=False)
+        found.append(coefficients(model.fit(paths / "lines.parquet", **ON_DISK)))
+    torch.set_num_threads(before)
+    np.testing.assert_array_equal(*found)
 
 
 def errors(model):

@@ -33,6 +33,7 @@ from misscnf.fitting.select.nonlinearity import nonlinearity_p_values, straight,
 from misscnf.fitting.select.scores import ScoreTests, combined_p_value, p_value
 from misscnf.mechanisms import Mechanism
 from misscnf.model import StructuralModel
+from misscnf.threads import side_by_side
 
 __all__ = ["Rough", "rough_blocks"]
 
@@ -67,7 +68,8 @@ def rough_blocks(model: StructuralModel, given: Given) -> Mapping[int, Rough]:
     if not blocks:
         return found
     tests = ScoreTests(model, given.complete(model, "rough"), blocks, straight)
-    for block in blocks:
+
+    def test(block: int) -> Rough | None:
         bands, parents, first = list[_Band](), list[int](), 0
         most = len(given.rows) / settings.rows_a_wave / (2.0 * tests.outputs(block))
         for parent, domain in enumerate(structure.parents_of(block)):
@@ -77,7 +79,7 @@ def rough_blocks(model: StructuralModel, given: Given) -> Mapping[int, Rough]:
                     parents.append(parent)
             first += domain.features
         if not bands:
-            continue
+            return None
         # All bands at once: what is regressed out of them is the same.
         left = tests.left(block, _Waves(bands, settings.farthest))
         lengths = [len(frequencies) for _, frequencies in bands]
@@ -88,11 +90,14 @@ def rough_blocks(model: StructuralModel, given: Given) -> Mapping[int, Rough]:
             for group in groups
         ]
         groups, parents = list(compress(groups, heard)), list(compress(parents, heard))
-        if groups:
-            said = [p_value(group) for group in groups]
-            lowest = min(range(len(said)), key=said.__getitem__)
-            found[block] = Rough(combined_p_value(groups), parents[lowest])
-    return found
+        if not groups:
+            return None
+        said = [p_value(group) for group in groups]
+        lowest = min(range(len(said)), key=said.__getitem__)
+        return Rough(combined_p_value(groups), parents[lowest])
+
+    tested = zip(blocks, side_by_side(test, blocks), strict=True)
+    return found | {block: rough for block, rough in tested if rough is not None}
 
 
 def _unbent(model: StructuralModel, given: Given) -> dict[int, Rough]:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from misscnf.data.rows import RowSource
+from misscnf.data.rows import Batch, RowSource
 from misscnf.draws import derive_generator
 from misscnf.fitting.settings import Solving
 from misscnf.fitting.solve.factors import anchor, factor_moments
@@ -33,6 +33,7 @@ from misscnf.mechanisms import Mechanism, Shape
 from misscnf.mechanisms.gaussian import SMALLEST_LOG_SCALE
 from misscnf.mechanisms.history import reading_matrix
 from misscnf.model import StructuralModel, Structure
+from misscnf.threads import in_order
 
 if TYPE_CHECKING:
     from misscnf.fitting.solve.loss_starts import LossStart
@@ -132,19 +133,20 @@ def _differ(one: StructuralModel, other: StructuralModel, least: float = 0.1) ->
 
 def _pairwise_moments(rows: RowSource) -> tuple[Tensor, Tensor]:
     """Returns means (d,), and covariances from the rows that show both; nan where none does."""
-    d = rows.columns
-    count, total = torch.zeros(2, d, dtype=torch.float64)
-    for batch in rows.batches():
-        count += batch.observed.sum(0)
-        total += batch.values.sum(0)
+
+    def totals(batch: Batch) -> Tensor:
+        return torch.stack([batch.observed.sum(0).double(), batch.values.sum(0)])
+
+    count, total = sum(in_order(totals, rows.batches()), torch.zeros(()))
     centre = total / count.clamp(min=1.0)
-    together, sums, products = torch.zeros(3, d, d, dtype=torch.float64)
-    for batch in rows.batches():
+
+    def squares(batch: Batch) -> Tensor:
         seen = batch.observed.to(batch.values)
         values = (batch.values - centre) * seen
-        together += seen.T @ seen
-        sums += values.T @ seen  # of column i in rows that show j too
-        products += values.T @ values
+        # in the middle, sums of column i in rows that show j too
+        return torch.stack([seen.T @ seen, values.T @ seen, values.T @ values])
+
+    together, sums, products = sum(in_order(squares, rows.batches()), torch.zeros(()))
     mean = sums / together
     return centre, torch.where(together > 2, products / together - mean * mean.T, math.nan)
 

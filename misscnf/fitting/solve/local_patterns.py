@@ -28,10 +28,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from misscnf.data.rows import ROWS_AT_ONCE, RowSource
+from misscnf.data.rows import ROWS_AT_ONCE, Batch, RowSource
 from misscnf.draws import derive_generator
 from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Components, Plan
+from misscnf.threads import in_order
 
 __all__ = ["Families", "LinearRows"]
 
@@ -126,14 +127,18 @@ class LinearRows:
         self.shown = torch.zeros(len(self.families.node), dtype=torch.float64)
         """Of M_i, what the rows show."""
         self._constant = -math.log(2.0 * math.pi) * float(self.count.sum() - patterns.hidden)
-        for part, batch in zip(
-            torch.arange(len(rows)).split(ROWS_AT_ONCE), rows.batches(), strict=True
-        ):
+
+        def sums(part: tuple[Tensor, Batch]) -> tuple[Tensor, dict[int, Tensor]]:
+            mine, batch = plan.select(part[0]), part[1]
             values = torch.where(batch.observed, batch.values - centre, 0.0)
             values = torch.cat([values, torch.ones_like(values[:, :1])], 1)
-            mine = plan.select(part)
-            self.shown += _shown_moments(self.families, values, ~mine.barren())
-            patterns.add(values, mine)
+            shown = _shown_moments(self.families, values, ~mine.barren())
+            return shown, patterns.of_part(values, mine)
+
+        numbers = torch.arange(len(rows)).split(ROWS_AT_ONCE)
+        for shown, found in in_order(sums, zip(numbers, rows.batches(), strict=True)):
+            self.shown += shown
+            patterns.add(found)
         self._buckets = list(patterns.buckets())
 
     def log_prob(self, a: Tensor, log_scale: Tensor) -> tuple[Tensor, Tensor]:
@@ -192,8 +197,12 @@ class _LocalPatterns:
         self.values: list[list[Tensor]] = [[] for _ in self.columns]
         """Of each local pattern: its cells in all rows, or the sum of their squares if shorter."""
 
-    def add(self, values: Tensor, plan: Plan) -> None:
-        """Adds what some rows show, (n, d + 1), ones in the last column."""
+    def of_part(self, values: Tensor, plan: Plan) -> dict[int, Tensor]:
+        """Returns what some rows show, (n, d + 1) with ones in the last column, by pattern.
+
+        It is the cells themselves, or the sum of their squares where that is shorter.
+        """
+        found_here: dict[int, Tensor] = {}
         times = self.per_pattern[plan.pattern]
         row = torch.arange(len(plan)).repeat_interleave(times)
         first = (self.per_pattern.cumsum(0) - self.per_pattern)[plan.pattern]
@@ -202,11 +211,22 @@ class _LocalPatterns:
         found, counts = which.unique(return_counts=True)
         rows = row[torch.argsort(which, stable=True)].split(counts.tolist())
         for pattern, mine in zip(found.tolist(), rows, strict=True):
-            shown, so_far = values[mine[:, None], self.columns[pattern]].T, self.values[pattern]
-            if self.count[pattern] <= self.cells[pattern]:
+            shown = values[mine[:, None], self.columns[pattern]].T
+            found_here[pattern] = shown if self._is_kept(pattern) else shown @ shown.T
+        return found_here
+
+    def add(self, found: dict[int, Tensor]) -> None:
+        """Adds what `of_part` has found of some rows."""
+        for pattern, shown in found.items():
+            so_far = self.values[pattern]
+            if self._is_kept(pattern):
                 so_far.append(shown)
             else:
-                so_far[:] = [sum(so_far, shown @ shown.T)]
+                so_far[:] = [sum(so_far, shown)]
+
+    def _is_kept(self, pattern: int) -> bool:
+        """Whether the cells of a local pattern are fewer than the sums of their squares."""
+        return bool(self.count[pattern] <= self.cells[pattern])
 
     def _vectors(self, pattern: int) -> Tensor:
         """Returns vectors with the sum of squares of the rows, padded by zeros, (cells, r)."""
