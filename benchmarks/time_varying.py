@@ -193,7 +193,7 @@ def main() -> None:
     }
     if len(found) == TABLES:
         bars["53 to 60 of 60 intervals hold"] = COVERED[0] <= held <= COVERED[1]
-    finish("time_varying", figures, bars)
+    finish(figures, bars)
 
 
 if __name__ == "__main__":

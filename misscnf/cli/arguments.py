@@ -6,9 +6,10 @@ r"""Interventions and questions as people write them after an option.
     --do 'dose=min(dose, 2)' a rule: dose by itself, or other columns (`queries.expressions`)
     --effect t:y             of t on y
 
-A value is read by the column of the fitted model, so that 1, 1.0 and True are what they are in the
-table; what is no value of it is read as an expression. Names, levels and arrows are enough for
-that (`data.model_file.Outline`): nothing here waits for the model itself.
+A name may stand in backticks, as it does in rules where it has other signs than letters. A value
+is read by the column of the fitted model, so that 1, 1.0 and True are what they are in the table;
+what is no value of it is read as an expression. Names, levels and arrows are enough for that
+(`data.model_file.Outline`): nothing here waits for the model itself.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ def _read(words: Sequence[str] | None, option: str, model: Outline) -> dict[str,
         name, equals, text = (part.strip() for part in word.partition("="))
         if not (name and equals and text):
             raise InputError(f"{option} {word}: expected a column and a value, such as t=1.")
+        if name not in model.graph_.nodes and name[0] == name[-1] == "`":
+            name = name.strip("`")  # as rules write names with spaces
         with naming(f"{option} {word}"):
             column = model.schema_.columns[model.graph_.index(name)]
             model.graph_.refuse_intervention(name)

@@ -293,6 +293,16 @@ def _read_sas(path: Path, reading: Reading) -> pd.DataFrame:
     return pd.read_sas(path, encoding="utf-8")
 
 
+def _read_transport(path: Path, reading: Reading) -> pd.DataFrame:
+    with path.open("rb") as file:
+        newer = b"LIBV8" in file.read(80)  # SAS writes two formats of this name
+    if not newer:
+        return _read_sas(path, reading)
+    import pyreadstat  # what `pandas.read_spss` uses
+
+    return pyreadstat.read_xport(path)[0]
+
+
 _READERS: dict[str, Callable[[Path, Reading], pd.DataFrame]] = {
     ".csv": _read_csv,
     ".tsv": _read_tsv,
@@ -301,7 +311,7 @@ _READERS: dict[str, Callable[[Path, Reading], pd.DataFrame]] = {
     ".sav": _read_spss,
     ".zsav": _read_spss,
     ".sas7bdat": _read_sas,
-    ".xpt": _read_sas,
+    ".xpt": _read_transport,
 }
 
 

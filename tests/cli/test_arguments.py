@@ -109,6 +109,11 @@ def test_rules_after_an_option_are_those_of_python(call, here, name):
     assert json.loads(answer.stdout)["do"] == do
 
 
+def test_a_name_in_backticks_is_the_name(call):
+    plain = call(["sample", "model", "--rows", "3", "--do", "dose=2"])
+    assert call(["sample", "model", "--rows", "3", "--do", "`dose`=2"]).stdout == plain.stdout
+
+
 def test_a_rule_beside_a_grid_and_on_the_treated(call, here):
     grid = ["effect", "model", "--on", "y", "--do", "dose=1:2:0.5", "--do", "t=age > 60"]
     assert len(call([*grid, "--draws", "50"]).stdout.splitlines()) == 2 + 3

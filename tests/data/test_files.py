@@ -157,6 +157,16 @@ def test_labels_of_stata_and_spss_come_along(tmp_path):
         np.testing.assert_array_equal(found["x"], frame["x"])
 
 
+@pytest.mark.parametrize("version", [5, 8])
+def test_both_transport_formats_of_sas_are_read(tmp_path, version):
+    pyreadstat = pytest.importorskip("pyreadstat", reason="written with the extra `files`")
+    frame = pd.DataFrame({"x": [1.5, HOLE, -2.0], "arm": ["drug", "none", "drug"]})
+    pyreadstat.write_xport(frame, tmp_path / "table.xpt", file_format_version=version)
+    found = read_table(tmp_path / "table.xpt")
+    np.testing.assert_allclose(found["x"], frame["x"])
+    assert found["arm"].tolist() == frame["arm"].tolist()
+
+
 def test_a_code_in_many_rows_is_asked_about(caplog):
     caplog.set_level("INFO", "misscnf")
     rng = np.random.default_rng(0)
