@@ -122,7 +122,7 @@ NEIGHBOURS := dowhy causal-learn cvxpy llvmlite numba tqdm
 neighbours: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt $(NEIGHBOURS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt ipykernel nbclient
-	$(BIN)/python -m pytest tests/test_dowhy.py misscnf/dowhy.py tests/display/test_progress.py
+	NEIGHBOURS=1 $(BIN)/python -m pytest tests/test_dowhy.py misscnf/dowhy.py tests/display/test_progress.py tests/test_rusers.py
 
 # The pictures of a report and of the studio in docs/; needs Chromium.
 screenshots: setup

@@ -19,7 +19,8 @@ from pandas.api.types import is_any_real_numeric_dtype, is_bool_dtype
 from misscnf.errors import InputError
 
 __all__ = ["Label", "plain", "quoted", "read_numbers", "observed_cells", "distinct_labels"]
-__all__ += ["is_text", "mostly_numbers_as_text", "refuse_dates", "row_label", "listed"]
+__all__ += ["is_text", "mostly_numbers_as_text", "refuse_dates", "refuse_holes_of_r"]
+__all__ += ["row_label", "listed"]
 
 Label = str | bool | int | float
 """What a level can be called: the types that JSON keeps apart."""
@@ -71,9 +72,23 @@ def refuse_dates(cells: pd.Series, name: str) -> None:
         )
 
 
+def refuse_holes_of_r(cells: pd.Series, name: str) -> None:
+    """Refuses the number by which R keeps the NA of whole numbers, where it comes as a number."""
+    if not is_any_real_numeric_dtype(cells):
+        return
+    lost = (cells == -(2**31)).to_numpy(dtype=bool, na_value=False)
+    if lost.any():
+        raise InputError(
+            f"column {name!r} has {-(2**31)} in the row labelled "
+            f"{row_label(cells.index, int(lost.argmax()))}: so reticulate hands over the NA of "
+            f"R's whole numbers; make the column as.numeric() in R, or these cells NaN."
+        )
+
+
 def read_numbers(cells: pd.Series, name: str) -> np.ndarray:
     """Reads a column as finite float64 with NaN in its holes (N,)."""
     refuse_dates(cells, name)
+    refuse_holes_of_r(cells, name)
     if is_any_real_numeric_dtype(cells) or is_bool_dtype(cells):
         raw = cells.to_numpy(dtype=np.float64, na_value=np.nan)
     else:

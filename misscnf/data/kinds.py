@@ -59,6 +59,7 @@ from misscnf.data.cells import (
     plain,
     read_numbers,
     refuse_dates,
+    refuse_holes_of_r,
     row_label,
 )
 from misscnf.data.codecs import (
@@ -412,6 +413,7 @@ def _choose(cells: pd.Series, name: str, request: Request | None, rules: KindRul
     if lost is not None:
         return Levels.learn(name, "binary", (False, True), cells), Note(f"whether {lost} is lost")
     refuse_dates(cells, name)
+    refuse_holes_of_r(cells, name)
     if not cells.notna().any():
         refuse_constant(name, np.array([]))
     if request is None:

@@ -61,6 +61,7 @@ LABELS = ["ann", "bob", "cleo"]
 BAD_COLUMNS = {
     "plus infinity": ([1.0, np.inf, 2.0], ["'x'", "infinite", "(inf)", "'bob'"]),
     "minus infinity": ([1.0, 2.0, -np.inf], ["'x'", "infinite", "(-inf)", "'cleo'"]),
+    "NA of R": ([1, -(2**31), 2], ["'x'", "-2147483648", "'bob'", "as.numeric()"]),
     "integer beyond float64": ([1, 10**400, 2], ["'x'", "infinite", "'bob'"]),
     "constant": ([0.1, 0.1, HOLE], ["'x'", "constant", "same value (0.1)"]),
     "constant zero": ([0, 0, 0], ["'x'", "constant"]),
