@@ -358,6 +358,9 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         kept = pd.DataFrame | str | os.PathLike | IncompleteTable | TableStream
         named = isinstance(df, kept)
         self._note_columns(given.columns if named else given.shape[1])
+        for doubt in self.loss_["doubt"] if graph.own_losses else ():
+            if doubt:
+                logger.warning("%s", doubt)
         return self
 
     def _stream(

@@ -320,8 +320,10 @@ class _Task:
         about = (self.everything, self.settings, self.seed)
         with self.timings.stage("maximising"):
             solved = all(model.block(b).solvable for b in range(len(model.blocks)))
-            climbs = self.structure.graph.latent and solved and not rough
-            if climbs and climb_exact(model, self.everything, self.settings, near=near):
+            graph = self.structure.graph
+            climbs = (graph.latent or graph.own_losses) and solved and not rough
+            near_losses = near or bool(graph.own_losses)  # from their starts
+            if climbs and climb_exact(model, *about[:2], near=near_losses):
                 return 1
             if self.chains is not None and only_linear_means(model):
                 kept = (self.chains, self._maximising, self.modes)

@@ -171,6 +171,15 @@ class Components:
         evidence = kept(self.evidence_node, self.evidence_row, self.evidence_component)
         return Components(self.row[keep], self.node[keep], self.size[keep], *cells, *evidence)
 
+    def with_evidence(self, keep: Tensor) -> Components:
+        """Returns the components with some of their evidence, (E,) True where kept."""
+        return replace(
+            self,
+            evidence_node=self.evidence_node[keep],
+            evidence_row=self.evidence_row[keep],
+            evidence_component=self.evidence_component[keep],
+        )
+
     def split(self, part: Tensor) -> list[Components]:
         """Returns the components of each part, (C,) 0, 1, …, in one pass over the cells."""
         count = int(part.max()) + 1 if len(part) else 0

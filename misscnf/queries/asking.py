@@ -152,8 +152,9 @@ class EffectMixin:
     _table: IncompleteTable | None
     """The table of the fit, for intervals; a saved model leaves it behind."""
     rough_: dict[str, dict[str, Any]]
-    loss_evidence_: LossEvidence
     """What the fit does not follow, by node."""
+    loss_evidence_: LossEvidence
+    loss_starts_: pd.DataFrame
     _digest: str | None
     """By which it is recognised; None in models that did not note it."""
     _stands_for: int | None = None
@@ -631,20 +632,21 @@ class EffectMixin:
 
     def _weak_losses(self, ask: Question) -> tuple[str, ...]:
         """Returns which losses between arms and outcome the rows hardly tell from the values."""
-        if not self.graph_.own_losses or not self._cache.replicates:
+        if not self.graph_.own_losses:
             return ()
         between = ask.moved & self.graph_.ancestral_closure([ask.node])
         kept = [found for found, _ in self._cache.replicates.values() if found.doubt is None]
         others = [model for found in kept[:1] for model in found]
         rules = self.settings_.replicates
-        about = (self.schema_.columns, rules, self.loss_evidence_)
+        about = (self.schema_.columns, rules, self.loss_evidence_, self.loss_starts_)
         slopes = loss_slopes(self.model_, others, *about)
-        return tuple(
+        slopes = slopes[[self.graph_.index(str(name)) in between for name in slopes["column"]]]
+        doubts = tuple(doubt[0].lower() + doubt[1:] for doubt in slopes["doubt"] if doubt)
+        return doubts + tuple(
             f"the rows hardly tell how {line.column} drives its own loss (odds times "
             f"{line.lower:.2g} to {line.upper:.2g} a standard deviation): the answer leans on the "
             f"shape of the laws; look at how sensitive it is to that slope."
             for line in weak_losses(slopes, rules).itertuples()
-            if self.graph_.index(str(line.column)) in between
         )
 
     def _warn_beyond(self, *arms: Do | None) -> tuple[str, ...]:

@@ -13,6 +13,10 @@ standard deviation): with s the standard error,
     known = s⁻² / (s⁻² + τ⁻²),
 
 near one where rows tell, a half where they say no more than that belief.
+
+Rows may seem to tell, and tell the shape of the laws alone. Two things show it: a slope beyond
+2 τ, by which values are lost for sure past some point, as by no logistic line; and a search that
+ended on the other side of zero. Either is a doubt, however small the standard error.
 """
 
 from __future__ import annotations
@@ -39,11 +43,13 @@ def loss_slopes(
     columns: Sequence[Column],
     settings: Replication,
     evidence: LossEvidence,
+    starts: pd.DataFrame,
 ) -> pd.DataFrame:
     """Returns a line for each loss and driver.
 
     The columns are column, driver, log_odds, standard_error, odds_ratio, lower, upper (95 %),
-    known, told (whether the graph named the driver) and sentence.
+    known, told (whether the graph named the driver), doubt (what speaks for the slope may be the
+    shape of laws alone; empty where nothing says so) and sentence.
 
     Arguments:
         model: The fit, over standardised columns.
@@ -51,6 +57,7 @@ def loss_slopes(
         columns: The columns of the graph.
         settings: What is believed of a slope before rows are seen.
         evidence: What rows said of the losses that the graph claims.
+        starts: Where each start of the losses ended, as `loss_starts_` has it.
     """
     steps = list(_steps(model, columns))
     found = np.array([_slope(model, *step[2:]) for step in steps])
@@ -73,6 +80,7 @@ def loss_slopes(
     drivers = [step[1].split(" = ")[0] for step in steps]
     pairs = zip(table["column"], drivers, strict=True)
     table["told"] = [pair not in evidence.added for pair in pairs]
+    table["doubt"] = [_doubt(line, settings, starts) for line in table.itertuples()]
     told = [_sentence(line, settings, evidence) for line in table.itertuples()]
     return table.assign(sentence=told)
 
@@ -120,6 +128,33 @@ def _slope(model: StructuralModel, indicator: int, place: int, start: float, end
     return float(odds[1] - odds[0])
 
 
+def _doubt(line: Any, settings: Replication, starts: pd.DataFrame) -> str:  # noqa: ANN401 - a row of the table above
+    """Says why what speaks for a slope on the own value may be the shape of laws alone."""
+    if line.driver != line.column or line.log_odds == 0.0:
+        return ""
+    why = []
+    if abs(line.log_odds) > 2.0 * settings.slope_spread:
+        side = "high" if line.log_odds > 0.0 else "low"
+        why.append(
+            f"the log-odds that {line.column} is lost change by {line.log_odds:+.1f} a standard "
+            f"deviation, so that {side} values are lost almost for sure"
+        )
+    ends = starts.get(f"slope of {line.column}")
+    if ends is not None:
+        away = (ends - line.log_odds).abs()
+        if away.max() > settings.slope_spread and ends[away.idxmax()] * line.log_odds < 0.0:
+            other = starts.loc[away.idxmax()]
+            why.append(
+                f"another search for how {line.column} drives its own loss ended on the other "
+                f"side of zero ({ends[away.idxmax()]:+.1f}, {other['below']:.0f} nats lower)"
+            )
+    if not why:
+        return ""
+    told = f"{'; '.join(why)}: that rests on the shape of the laws, not on rows; vary it with "
+    told += "sensitivity(strength=)."
+    return told[0].upper() + told[1:]
+
+
 def _sentence(line: Any, settings: Replication, evidence: LossEvidence) -> str:  # noqa: ANN401 - a row of the table above
     own = line.driver == line.column
     if own and line.column in evidence.weighed and not evidence.kept:
@@ -142,4 +177,4 @@ def _sentence(line: Any, settings: Replication, evidence: LossEvidence) -> str: 
             f" The rows hardly tell: {100 * (1 - line.known):.0f} % of what is known of it was "
         )
         told += "believed before."
-    return told
+    return f"{told} {line.doubt}".rstrip()

@@ -382,7 +382,7 @@ class QueryMixin(SensitivityMixin):
         kept = [found for found, _ in self._cache.replicates.values() if found.doubt is None]
         others = [model for found in kept[:1] for model in found]
         about = (self.schema_.columns, self.settings_.replicates, self.loss_evidence_)
-        return loss_slopes(self.model_, others, *about)
+        return loss_slopes(self.model_, others, *about, self.loss_starts_)
 
     def impute(
         self,

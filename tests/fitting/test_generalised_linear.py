@@ -17,7 +17,7 @@ from misscnf.data.rows import MemoryRows
 from misscnf.fitting.completions import Completions
 from misscnf.fitting.settings import preset_settings
 from misscnf.fitting.solve import generalised_linear
-from misscnf.fitting.solve.fisher import likelihood_noise
+from misscnf.fitting.solve.fisher import likelihood_noise, log_likelihoods
 from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.sandwich import measure_information
 from misscnf.graph import CausalGraph
@@ -336,14 +336,19 @@ def test_a_fit_whose_integrals_are_drawn_ends_at_the_maximum():
     observed = torch.rand(values.shape, generator=generator(4)) > 0.3
     rows = MemoryRows(torch.where(observed, values, 0.0), observed)
     structure = Structure.of(truth.graph, domains_of(truth.graph, rows.values, observed))
-    model = fit_linear(structure, rows).model
-    assert likelihood_noise(model, rows, preset_settings("linear")) > 0.03
+    drawn = preset_settings("linear", {"integration.linear.hermite.points": 0})
+    model = fit_linear(structure, rows, drawn).model
+    assert likelihood_noise(model, rows, drawn) > 0.03
     completions = Completions.draw(model, rows, 200, generator(6))
     found = measure_information(model, completions)
     score = found.scores.sum(0)
     gain = 0.5 * float((score * found.newton_moves(score[None])[0]).sum())
     assert len(score) == 11
     assert 0.0 <= gain < 0.2
+    exact = preset_settings("linear")  # around closed forms nothing is drawn
+    assert likelihood_noise(model, rows, exact) == 0.0
+    higher = fit_linear(structure, rows, exact).log_prob
+    assert 0.0 <= 300 * (higher - float(log_likelihoods(model, rows, exact, "line").mean())) < 0.2
 
 
 def test_empty_rows_change_nothing():

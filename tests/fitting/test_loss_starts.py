@@ -31,8 +31,34 @@ def test_every_start_is_told_and_the_best_is_kept(slope, share, tmp_path):
     assert abs(effect.estimate - 1.0) < effect.interval[1] - effect.interval[0]
     (line,) = model.loss_.itertuples()
     assert abs(line.log_odds - slope * df["y"].std()) < 4 * line.standard_error
+    assert line.doubt == ""
     model.save(tmp_path / "model")
     pd.testing.assert_frame_equal(MissCNF.load(tmp_path / "model").loss_starts_, starts)
+
+
+def test_a_loss_for_sure_is_a_doubt(caplog, tmp_path):
+    """Values above a threshold are lost: rows tell a slope that only the normal law knows."""
+    df = world(0.0, 0.01)
+    df["y"] = df["y"].where(df["y"] < 0.3)
+    model = MissCNF("x -> y", "linear", loss={"y": ["y"]}, progress=False).fit(df)
+    (line,) = model.loss_.itertuples()
+    assert line.log_odds > 3.0
+    assert "lost almost for sure" in line.doubt
+    assert line.sentence.endswith(line.doubt)
+    assert line.doubt in caplog.messages
+    model.save(tmp_path / "model")
+    for one in (model, MissCNF.load(tmp_path / "model")):
+        notes = one.effect("y", do={"x": 1.0}, versus={"x": 0.0}).notes
+        assert any("that rests on the shape of the laws" in note for note in notes)
+
+
+def test_a_search_that_ended_on_the_other_side_is_a_doubt():
+    df = world(1.5, 0.3, rows=300)
+    model = MissCNF("x -> y", "linear", loss={"y": ["y"]}, progress=False).fit(df)
+    assert model.loss_["doubt"].item() == ""
+    last = model.loss_starts_.index[-1]
+    model.loss_starts_.loc[last, ["slope of y", "below"]] = -1.0, 12.3
+    assert "other side of zero (-1.0, 12 nats lower)" in model.loss_["sentence"].item()
 
 
 def test_no_starts_where_no_value_drives_its_own_loss():

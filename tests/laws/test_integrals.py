@@ -13,10 +13,11 @@ from mixed_models import Reference, generator, mixed_model, rows_of
 from scipy import stats
 
 from misscnf.inference.elimination import Plan
-from misscnf.inference.integrals import Effort, Efforts, EnumerationRules
+from misscnf.inference.integrals import Effort, Efforts, EnumerationRules, HermiteRules
 from misscnf.inference.integrals.closed_form import closed_form
 from misscnf.inference.integrals.dispatch import without_enumeration
 from misscnf.inference.integrals.enumeration import enumeration
+from misscnf.inference.integrals.hermite import bends_by_levels, gauss_hermite
 from misscnf.inference.integrals.importance import importance_sampling
 from misscnf.inference.integrals.prior import prior_draws
 from misscnf.inference.integrals.problem import Problem
@@ -42,6 +43,13 @@ def by_enumeration(problem, components):
 
 def by_quadrature(problem, components):
     yield from quadrature(problem, components, precise)
+
+
+def by_gauss_hermite(problem, components):
+    effort = replace(EFFORT, hermite=HermiteRules(8, error=1e-12), draws=256)
+    found, left = gauss_hermite(replace(problem, effort=effort), components)
+    assert not left.any()
+    yield from found
 
 
 def by_importance(problem, components):
@@ -81,6 +89,8 @@ WAYS = {
     "enumeration of closed forms": Way(by_enumeration, "k -> x1; x1 -> x2", "x2", exact=True),
     "enumeration of quadratures": Way(by_enumeration, "k -> x1; x1 -> x2", "x2", (8,)),
     "enumeration of importance sampling": Way(by_enumeration, "b -> x1; " + NUMBERS, "x3", (8,)),
+    "Gauss-Hermite": Way(by_gauss_hermite, "x1 -> b; x1 -> x2", "x2 b", exact=True),
+    "Gauss-Hermite in two": Way(by_gauss_hermite, NUMBERS + "; x2 -> b", "x3 b", exact=True),
     "quadrature": Way(by_quadrature, "x1 -> x2; x1 -> b; x2 -> b", "x2 b", (8,)),
     "quadrature beside point masses": Way(by_quadrature, "s -> x2; s -> b; x2 -> b", "x2 b", (8,)),
     "enumeration of point masses": Way(by_enumeration, "k -> s; s -> x2; k -> x2", "x2"),
@@ -197,6 +207,24 @@ def flat_gradient(model):
     gradient = [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in parameters]
     model.zero_grad()
     return torch.cat([part.flatten() for part in gradient])
+
+
+# Gauss-Hermite, where few points are not enough
+
+
+def test_steep_evidence_is_left_to_another_way():
+    model = mixed_model("x1 -> b", seed=3)
+    plan = Plan.make(model.graph, torch.tensor([[False, True]]))
+    components = plan.components()
+    assert bends_by_levels(model, components).all()
+    effort = replace(Efforts.linear, hermite=HermiteRules(5))
+    for slope, steep in ((1.0, False), (400.0, True)):
+        with torch.no_grad():
+            model.mechanism(1).location.weight.fill_(slope)
+        values = torch.tensor([[0.0, 1.0]], dtype=torch.float64)
+        found, left = gauss_hermite(Problem(model, values, effort, generator(1)), components)
+        assert left.tolist() == [steep]
+        assert len(found) == (not steep)
 
 
 # What an effort is

@@ -131,7 +131,10 @@ def lowest(mechanisms: Iterable[Mechanism]) -> list[float]:
 
 def _whitening(model: StructuralModel, rows: RowSource, settings: Settings) -> np.ndarray:
     """Returns W with W Wᵀ the inverse of the information a row, bounded where there is little."""
-    rows = rows_by_chance(rows, settings.solving.whitening_rows)
+    most = settings.solving.whitening_rows
+    if model.graph.own_losses:  # every hole is drawn, also of leaves
+        most = settings.solving.loss_rows
+    rows = rows_by_chance(rows, most)
     count, effort = settings.solving.whitening_completions, settings.integration.completions
     completions = Completions.draw(model, rows, count, derive_generator(0, "white"), effort)
     said = measure_information(model, completions, settings.replicates)

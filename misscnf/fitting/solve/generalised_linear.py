@@ -28,7 +28,7 @@ directions in the children beside it, since a mixture has lesser maxima; the bes
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 import torch
@@ -46,7 +46,7 @@ from misscnf.fitting.solve.linear import LinearFit, fit_linear_gaussian
 from misscnf.fitting.solve.loss_starts import LossStart, start_losses
 from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
 from misscnf.fitting.solve.quasi_newton import maximise
-from misscnf.mechanisms import Shape
+from misscnf.mechanisms import LinearMean, Shape
 from misscnf.mechanisms.history import read_parents_by
 from misscnf.model import StructuralModel, Structure
 
@@ -265,15 +265,37 @@ def fit_block(
         mechanism.start_unseen(settings.unseen_slope)
         return
 
-    def log_likelihood() -> float:
-        total = 0.0
+    def whole() -> Iterator[tuple[Tensor, Tensor]]:
         for batch in rows.batches():
             for family in families:
                 shown = batch.values[batch.observed[:, family].all(1)][:, family]
                 read = read_parents_by(structure.graph.readings.get(family[0]), shown[:, 1:])
-                log_prob = mechanism.log_prob(shown[:, 0], read).sum() / count
-                log_prob.backward()
-                total += float(log_prob.detach())
+                yield shown[:, 0], read
+
+    def log_likelihood() -> float:
+        total = 0.0
+        for own, parents in whole():
+            log_prob = mechanism.log_prob(own, parents).sum() / count
+            log_prob.backward()
+            total += float(log_prob.detach())
         return total
 
+    mean = mechanism.linear_mean()
+    if mean is not None and mean.constant_scale:  # least squares are its maximum, or close to it
+        _start_at_least_squares(mean, whole(), count)
     maximise(mechanism.parameters(), log_likelihood, lowest=lowest([mechanism]))
+
+
+def _start_at_least_squares(
+    mean: LinearMean, shown: Iterable[tuple[Tensor, Tensor]], count: int
+) -> None:
+    """Gives a mean the coefficients and the scale of least squares, from cells and parents."""
+    size = len(mean.coefficients)
+    products = torch.zeros(size + 1, size + 1, dtype=torch.float64)
+    for own, parents in shown:
+        columns = torch.cat([mean.columns(parents), own[:, None]], 1).double()
+        products += columns.T @ columns
+    of_columns, with_own = products[:size, :size], products[:size, size]
+    found = torch.linalg.pinv(of_columns, hermitian=True) @ with_own
+    variance = float(products[size, size] - found @ with_own) / count
+    mean.write(found, torch.full((1,), 0.5 * math.log(max(variance, 1e-12)), dtype=torch.float64))

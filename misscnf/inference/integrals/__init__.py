@@ -9,6 +9,7 @@ returns integrals.
 
 closed_form    all mechanisms linear-Gaussian: exact
 enumeration    a sum over the joint states of hidden discrete nodes (`states`)
+hermite        all but levels among its evidence linear-Gaussian: few points around a closed form
 quadrature     one hidden number: adaptive, along a line
 importance     several: importance sampling by a `guide` along the graph, made of the `modes` of
                the integrand, which is linearised around them (`linearisation`)
@@ -27,6 +28,7 @@ from misscnf.inference.integrals.effort import (
     Effort,
     Efforts,
     EnumerationRules,
+    HermiteRules,
     ImportanceRules,
     QuadratureRules,
 )
@@ -34,4 +36,11 @@ from misscnf.inference.integrals.integral import Integral, WeightedDraws
 from misscnf.inference.integrals.modes import room_for_modes
 
 __all__ = ["integrate", "Integral", "WeightedDraws", "Effort", "EnumerationRules"]
-__all__ += ["QuadratureRules", "ImportanceRules", "Efforts", "ALGORITHM_1", "room_for_modes"]
+__all__ += [
+    "QuadratureRules",
+    "HermiteRules",
+    "ImportanceRules",
+    "Efforts",
+    "ALGORITHM_1",
+    "room_for_modes",
+]

@@ -2,6 +2,7 @@
 
 hides a discrete node                 enumeration, if its joint states are few enough
 all its mechanisms linear-Gaussian    closed form
+all but levels among its evidence     Gauss–Hermite, in a fit of lines
 one hidden node                       quadrature
 several                               importance sampling
 no adaptation asked for               draws from the prior (the paper's)
@@ -17,6 +18,7 @@ from misscnf.inference.elimination import Components
 from misscnf.inference.integrals.closed_form import closed_form, linear_gaussian
 from misscnf.inference.integrals.effort import Effort
 from misscnf.inference.integrals.enumeration import enumeration, hides_discrete
+from misscnf.inference.integrals.hermite import bends_by_levels, gauss_hermite
 from misscnf.inference.integrals.importance import importance_sampling
 from misscnf.inference.integrals.integral import Accept, Integral, WeightedDraws, memory_parts
 from misscnf.inference.integrals.prior import prior_draws
@@ -70,6 +72,13 @@ def without_enumeration(
         drawn = ~linear_gaussian(model, rest)
         if not drawn.all():
             yield from closed_form(model, values, rest.select(~drawn))
+            rest = rest.select(drawn)
+    if effort.hermite.points and len(rest):
+        drawn = ~bends_by_levels(model, rest)
+        if not drawn.all():
+            found, left = gauss_hermite(problem, rest.select(~drawn))
+            yield from found
+            drawn[(~drawn).nonzero()[:, 0][left]] = True
             rest = rest.select(drawn)
     for part in rest.split(memory_parts(rest, effort)):
         if not effort.adapt:

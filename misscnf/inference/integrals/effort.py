@@ -14,7 +14,7 @@ from typing import Any
 
 from misscnf import options
 
-__all__ = ["Effort", "EnumerationRules", "QuadratureRules", "ImportanceRules"]
+__all__ = ["Effort", "EnumerationRules", "QuadratureRules", "HermiteRules", "ImportanceRules"]
 __all__ += ["Efforts", "ALGORITHM_1"]
 
 
@@ -58,6 +58,21 @@ class QuadratureRules:
     floor: float = 30.0
     """The interpolated density is nowhere lower than so many nats below its top, so that it is
     never zero."""
+
+
+@dataclass(frozen=True)
+class HermiteRules:
+    """How a few hidden numbers are integrated around their closed form."""
+
+    points: int = 0
+    """Of a rule along an axis, at first; none where this way is not gone."""
+    most_points: int = 24
+    """Along an axis. Evidence that asks for more is steep, and steep evidence is no polynomial."""
+    most_together: int = 256
+    """On all axes together: with more, draws cost less."""
+    error: float = 1e-5
+    """Of an integral, relative: what the last coefficients say that the rule leaves out. They say
+    too much as a rule: a table's mean log-density is right to eight digits."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +156,7 @@ class Effort:
     """Hidden cells × points that are held together, for the same reasons."""
     enumeration: EnumerationRules = EnumerationRules()
     quadrature: QuadratureRules = QuadratureRules()
+    hermite: HermiteRules = HermiteRules()
     importance: ImportanceRules = ImportanceRules()
 
     def doubled(self) -> Effort:
@@ -180,9 +196,11 @@ class Efforts:
 
     training: Effort = Effort(importance=ImportanceRules(starts=2, most_steps=4))
     """A step of training: draws of the posterior, again and again; chains of them make few do."""
-    validation: Effort = Effort(draws=128)
+    validation: Effort = Effort(draws=128, hermite=HermiteRules(5))
     """The held-out likelihood after an epoch: twice the draws, since it compares epochs."""
-    linear: Effort = Effort(draws=64, least_effective=20.0, limit=1024)
+    linear: Effort = Effort(
+        draws=64, least_effective=20.0, limit=1024, rows_at_once=8192, hermite=HermiteRules(5)
+    )
     """A step of the generalised linear fit, under the same random numbers in every step."""
     completions: Effort = Effort(
         draws=64, least_effective=32.0, limit=4096, pilot_draws=4096, rows_at_once=8192

@@ -176,6 +176,16 @@ class Sweep:
                 noise.index_copy_(0, visit.at, found)
         return noise
 
+    def log_evidence(self, values: Tensor) -> Tensor:
+        """Returns log p of the evidence at values (H, K) of the hidden cells, shape (C, K)."""
+        total = values.new_zeros(len(self.components), values.shape[1])
+        for visit in self.visits:
+            if visit.own is not None:
+                mechanism = self.model.mechanism(visit.node)
+                log_prob = mechanism.log_prob(visit.own, visit.parents(values))
+                total.index_add_(0, visit.at, log_prob.expand(-1, values.shape[1]))
+        return total
+
     def log_joint(self, values: Tensor) -> Tensor:
         """Returns log p of the hidden cells and their evidence at values (H, K), shape (C, K)."""
         total = values.new_zeros(len(self.components), values.shape[1])
