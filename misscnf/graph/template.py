@@ -302,9 +302,20 @@ class Template:
         return replace(self, untied=tuple(untied))
 
     def measured_once(self, names: Collection[str]) -> Template:
-        """Returns the template in which some columns over time are measured once a person."""
+        """Returns the template in which some columns over time are measured once a person.
+
+        A history of such a column is refused: it would be the column itself, or count visits.
+        """
         if not names:
             return self
+        for name in self.at_visits:
+            for cause in self.of(name):
+                if cause.history and cause.name in names:
+                    raise InputError(
+                        f"the graph over time has {cause}, and {cause.name} does not vary within "
+                        f"a person; write {cause.name} in its place, or give "
+                        f"varying=['{cause.name}'] to have it at every visit."
+                    )
         baseline = (*self.baseline, *(name for name in self.varying if name in names))
         causes = {
             name: tuple(

@@ -203,3 +203,11 @@ def test_a_history_that_a_column_does_not_have_is_refused(graph, words):
     table = numbers(30, 3)
     with pytest.raises(InputError, match=words):
         fitted(table.assign(stage=np.random.default_rng(0).choice(list("abc"), 90)), graph)
+
+
+def test_a_history_of_what_does_not_vary_in_a_person_is_refused():
+    table = numbers(30, 3)
+    table["stage"] = table["id"] % 2
+    graph = "mean(stage)[t-1] -> A[t]"
+    with pytest.raises(InputError, match=r"stage does not vary within a person; write stage in"):
+        fitted(table, graph)
