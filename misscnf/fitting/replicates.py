@@ -26,7 +26,7 @@ from misscnf.fitting.solve.fisher import likelihood_noise, rows_by_chance
 from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.sandwich import Information, measure_information, moved
 from misscnf.fitting.solve.weak_directions import (
-    is_told,
+    by_scores_where_untold,
     measure_weak_directions,
     redraw_heavy_rows,
     without_open_directions,
@@ -260,7 +260,7 @@ def _one_step(
             # differences of drawn integrals would be differences of their noise
             found = measure_weak_directions(found, model, rows, effort.linear)
         elif not model.graph.latent:  # hidden causes leave directions open by their nature
-            found = replace(found, told=is_told(found, model, completions))
+            found = by_scores_where_untold(found, *about)
         if model.graph.latent:
             found = without_open_directions(found)
     if stands_for is not None:

@@ -488,9 +488,11 @@ class Replication:
     """Completions of such a row in a round."""
     rounds_of_heavy: int = 64
     """Rounds that these rows share: one by itself errs by less than 1 %."""
-    least_told: float = 2.0
-    """Standard errors that drawn curvature is above zero, below which a direction counts as
-    open."""
+    least_told: float = 3.0
+    """Standard errors that drawn curvature is away from zero: with fewer, scores stand for it."""
+    least_shown: float = 10.0
+    """Times its noise that the sum of squared scores is: with fewer, a direction is open. For a
+    flat one it is more in 2 of 1,000 cases."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ __all__ = [
     "Information",
     "VectorLaw",
     "measure_information",
-    "noise_along",
+    "spread_along",
     "moved",
     "ENTRIES_AT_ONCE",
 ]
@@ -68,7 +68,7 @@ class Information:
     taken_back: Tensor | None = None
     """(N,) the most that a row's completions take back of what complete rows would say"""
     told: bool = True
-    """whether the curvature is above the noise of completions in every direction"""
+    """whether rows are known to say something in every direction, for all the noise of draws"""
 
     def tensors(self) -> dict[str, Tensor]:
         """Returns what a file keeps of it: of many rows, those of the largest scores."""
@@ -237,8 +237,10 @@ def measure_information(
     )
 
 
-def noise_along(model: StructuralModel, completions: Completions, directions: Tensor) -> Tensor:
-    """Returns how well the spread of each row's scores over its completions is known.
+def spread_along(
+    model: StructuralModel, completions: Completions, directions: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Returns how far each row's scores spread over its completions, and how well that is known.
 
     Arguments:
         model: The fit, in double precision.
@@ -246,10 +248,11 @@ def noise_along(model: StructuralModel, completions: Completions, directions: Te
         directions: (p, w) of the parameters.
 
     Returns:
-        The variance over other draws of the variance of the scores along the directions, (N, w).
+        The variance of the scores along the directions, (N, w), and the variance of this number
+        over other draws, (N, w).
     """
     _, by_node, _ = _laws(model)
-    noise = torch.zeros(len(completions), directions.shape[1], dtype=torch.float64)
+    spread, noise = torch.zeros(2, len(completions), directions.shape[1], dtype=torch.float64)
     for rows in torch.arange(len(completions)).split(2048):
         families = completions.families(rows)
         shape = len(families.component_row), directions.shape[1], completions.count
@@ -259,9 +262,10 @@ def noise_along(model: StructuralModel, completions: Completions, directions: Te
                 found = block.scores(family.own, family.parents) @ directions[block.place]
                 along.index_add_(0, family.component, found[family.place].permute(1, 2, 0))
         squares = (along - along.mean(2, keepdim=True)).square()
-        errs = squares.var(2) / (completions.count / 2)  # draws may be antithetic pairs
-        noise.index_add_(0, rows[families.component_row], errs)
-    return noise
+        row, count = rows[families.component_row], completions.count
+        spread.index_add_(0, row, squares.sum(2) / (count - 1))
+        noise.index_add_(0, row, squares.var(2) / (count / 2))  # draws may be antithetic pairs
+    return spread, noise
 
 
 def _laws(model: StructuralModel) -> tuple[list[VectorLaw], list[VectorLaw], int]:
