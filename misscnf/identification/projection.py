@@ -71,6 +71,17 @@ class MixedGraph:
         district = self.district(name, before)
         return (district | self.parents(district)) - {name}
 
+    def blanket(self, name: str) -> Names:
+        """Returns what the law of a node given all others depends on: its Markov blanket.
+
+        A path on which all between is a collider leads to each of these, through children or ties.
+        """
+        children = {effect for cause, effect in self.arrows if cause == name}
+        met = frozenset[str]().union(
+            *(self.district(one, self.nodes) for one in {name, *children})
+        )
+        return (met | self.parents(met)) - {name}
+
     def separated(self, one: str, others: Names, given: Names, *, cut_into: Names) -> bool:
         """Says whether nodes are d-separated where arrows into some, and out of `one`, are cut."""
         dag = nx.DiGraph()
@@ -82,12 +93,12 @@ class MixedGraph:
         return bool(nx.is_d_separator(dag, {one}, set(others), set(given)))
 
 
-def project(graph: CausalGraph) -> MixedGraph:
-    """Returns the latent projection of a graph, without indicators of loss.
+def project(graph: CausalGraph, *, losses: bool = False) -> MixedGraph:
+    """Returns the latent projection of a graph, with indicators of loss only if asked for.
 
     Members of a block are as if each caused all later ones, which any law of them allows.
     """
-    dag = graph.without_indicators().to_networkx()
+    dag = (graph if losses else graph.without_indicators()).to_networkx()
     order = [name for name in graph.nodes if name in dag]
     for members in graph.blocks.values():
         inside = [name for name in order if name in members]

@@ -6,7 +6,7 @@ For each of them one of four is said, the first that holds:
 | | if | then |
 |---|---|---|
 | ignorable | all that drives it is always shown, or is lost only where x_i is lost too | its factor has no hidden value in it, and may be dropped |
-| full law | no x_i → R_i and no colluder x_j → R_i ← R_j in the whole graph | values and losses are identified (Nabi, Bhattacharya and Shpitser 2020) |
+| full law | no x_i in the Markov blanket of its own R_i, anywhere in the graph: no x_i → R_i, no colluder x_j → R_i ← R_j, and beside hidden causes no other path of colliders, such as x_i ↔ R_i | values and losses are identified (Nabi, Bhattacharya and Shpitser 2020) |
 | shadow | a column z is always shown, z ⟂ R_i given x_i and what else drives R_i and is always shown, and z is not ⟂ x_i given that | identified if z tells enough of x_i: E[(1 − R_i) / π(x_i) \| z] = 1 has one solution π (completeness; Miao and Tchetgen Tchetgen 2016) |
 | shape | otherwise | only the shape of the laws (a logistic line, normal noise) tells loss from value |
 
@@ -24,6 +24,7 @@ import networkx as nx
 import numpy as np
 
 from misscnf.graph import CausalGraph
+from misscnf.identification.projection import MixedGraph, project
 
 __all__ = ["Recovery", "losses_identified"]
 
@@ -41,6 +42,8 @@ class Recovery:
     """The shadow variable, where it is identified by one."""
     colluder: str | None = None
     """A column that drives the loss and whose own loss does too, which spoils the full law."""
+    tied: bool = False
+    """Whether the value and its loss have a hidden cause in common, which spoils it too."""
 
     @property
     def identified(self) -> bool:
@@ -62,18 +65,21 @@ class Recovery:
                 f"drives its own loss and none drives a loss beside its own indicator."
             )
         if self.by == "shadow":
+            on = f"depends on {self.column} itself"
+            if self.tied:
+                on = f"has a hidden cause in common with {self.column}"
             return (
-                f"{loss} depends on {self.column} itself; {self.shadow} is a shadow variable, "
+                f"{loss} {on}; {self.shadow} is a shadow variable, "
                 f"always shown and without a say in the loss but through {self.column}: "
                 f"identified, if {self.shadow} tells enough of {self.column} (completeness). That "
                 f"{self.shadow} has no say is an assumption: where {self.column} is a line in it, "
                 f"rows can hardly contradict it."
             )
-        spoilt = (
-            f" {self.colluder} and its own loss both drive it (a colluder)."
-            if self.colluder
-            else ""
-        )
+        spoilt = ""
+        if self.colluder:
+            spoilt = f" {self.colluder} and its own loss both drive it (a colluder)."
+        if self.tied:
+            spoilt += f" {self.column} and its loss have a hidden cause in common."
         return (
             f"{loss} is driven by {drivers}, and no column that is always shown tells it from the "
             f"values: the shape of the laws alone identifies it.{spoilt} Look at the sensitivity "
@@ -89,31 +95,31 @@ def losses_identified(graph: CausalGraph, observed: np.ndarray) -> list[Recovery
         observed: (N, d), True where a value is there.
     """
     shown = frozenset(np.flatnonzero(observed.all(axis=0)).tolist())
-    colluders = {r: _colluder(graph, r) for r in graph.indicators}
-    itself = {r for r, column in graph.indicators.items() if column in graph.parents[r]}
-    full_law = not itself and not any(colluders.values())
-    return [_recovery(graph, r, observed, shown, full_law, colluders[r]) for r in graph.indicators]
+    mixed = project(graph, losses=True)
+    blankets = {r: mixed.blanket(graph.nodes[r]) for r in graph.indicators}
+    full_law = not any(graph.nodes[c] in blankets[r] for r, c in graph.indicators.items())
+    return [_recovery(graph, mixed, r, observed, shown, full_law) for r in graph.indicators]
 
 
 def _recovery(
     graph: CausalGraph,
+    mixed: MixedGraph,
     r: int,
     observed: np.ndarray,
     shown: Collection[int],
     full_law: bool,  # noqa: FBT001 - known of the whole graph
-    colluder: str | None,
 ) -> Recovery:
     column, parents = graph.indicators[r], graph.parents[r]
-    drivers = tuple(graph.nodes[p] for p in parents)
-    about = (graph.nodes[column], drivers)
+    name, drivers = graph.nodes[column], tuple(graph.nodes[p] for p in parents)
     lost = ~observed[:, column]
     if all(p in shown or (p != column and lost[~observed[:, p]].all()) for p in parents):
-        return Recovery(about[0], "ignorable", drivers)
+        return Recovery(name, "ignorable", drivers)
     if full_law:
-        return Recovery(about[0], "full law", drivers)
-    shadow = _shadow(graph, r, shown) if column in parents else None
+        return Recovery(name, "full law", drivers)
+    tied = frozenset({name, graph.nodes[r]}) in mixed.ties
+    shadow = _shadow(graph, r, shown) if tied or column in parents else None
     by: Literal["shadow", "shape"] = "shape" if shadow is None else "shadow"
-    return Recovery(about[0], by, drivers, shadow, colluder)
+    return Recovery(name, by, drivers, shadow, _colluder(graph, r), tied)
 
 
 def _colluder(graph: CausalGraph, r: int) -> str | None:

@@ -53,6 +53,15 @@ def test_bad_losses_are_refused_in_a_sentence(call, table, loss, said):
     assert said in ended.stderr
 
 
+def test_a_hidden_cause_is_not_lost(call, table):
+    graph = ["--graph", "dose -> y; u -> y", "--latent", "u", "--loss", "u: y"]
+    for verb in (["check", "lost.csv"], ["fit", "lost.csv", "--out", "m"]):
+        ended = call([*verb, *graph])
+        assert ended.exit_code == 2
+        assert "'u', which is a hidden cause" in ended.stderr
+    assert len(ended.stderr.strip().splitlines()) == 1
+
+
 def test_every_column_by_itself_and_its_parents(call, table):
     fit = ["fit", "lost.csv", "--graph", "dose -> y", "--loss", "self", "--preset", "linear"]
     fitted = call([*fit, "--out", "m", "--json"])

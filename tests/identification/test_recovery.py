@@ -47,6 +47,21 @@ GRAPHS = {
         "x w",
         {"y": "shadow"},
     ),
+    "drop-out follows drop-out": (
+        "x -> y -> z; x -> missing(y) -> missing(z); x -> missing(z)",
+        "x",
+        {"y": "ignorable", "z": "ignorable"},
+    ),
+    "a value and its loss tied": ("x -> y; y <-> missing(y)", "x", {"y": "shape"}),
+    "tied, a child shown": ("x -> y -> z; y <-> missing(y)", "x z", {"y": "shadow"}),
+    "two losses tied": ("x -> y; x -> missing(y); missing(x) <-> missing(y)", "",
+                        {"x": "shape", "y": "shape"}),
+    "two losses tied, nothing drives them": ("x -> y; missing(x) <-> missing(y)", "",
+                                             {"x": "full law", "y": "full law"}),
+    "a path of ties": ("x -> y; x <-> missing(y); missing(y) <-> missing(x)", "",
+                       {"x": "shape", "y": "shape"}),
+    "tied to another value alone": ("x -> y; x <-> missing(y); missing(x)", "",
+                                    {"x": "ignorable", "y": "full law"}),
 }  # fmt: skip
 
 
@@ -89,6 +104,10 @@ def test_colluders_and_shadows_are_named():
     graph = CausalGraph.read("x -> y -> missing(y)")
     (only,) = losses_identified(graph, seen(graph, ["x"]))
     assert only.shadow == "x"
+    graph = CausalGraph.read("x -> y; y <-> missing(y)")
+    (tied,) = losses_identified(graph, seen(graph, ["x"]))
+    assert tied.tied
+    assert "y and its loss have a hidden cause in common" in tied.sentence
 
 
 def test_check_says_it():
