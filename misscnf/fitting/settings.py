@@ -490,9 +490,9 @@ class Replication:
     """Rounds that these rows share: one by itself errs by less than 1 %."""
     least_told: float = 3.0
     """Standard errors that drawn curvature is away from zero: with fewer, scores stand for it."""
-    least_shown: float = 10.0
-    """Times its noise that the sum of squared scores is: with fewer, a direction is open. For a
-    flat one it is more in 2 of 1,000 cases."""
+    least_shown: float = 6.0
+    """Standard errors that the sum of squared scores is above what chance makes of it: with fewer,
+    a direction is open. If one row makes the chance, a flat one is more in 2 of 1,000 cases."""
 
 
 @dataclass(frozen=True)

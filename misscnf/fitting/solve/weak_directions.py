@@ -153,12 +153,16 @@ def by_scores_where_untold(
         rounds = _drawn_finely(most, model, rows, generator, effort, settings)[1]
         scores = scores.index_copy(0, most, rounds.mean(1))
         errs[most] = (rounds @ directions).var(1) / rounds.shape[1]
-    along = scores @ directions
+    along, drawn = scores @ directions, said[at]
     squares, by_curves = along.T @ along, found.prior_precision @ directions.square()
     shown = squares.diag() + by_curves  # the prior of a curve is a law, that of a line a bound
     bound = (found.prior - found.prior_precision) @ directions.square()
-    if bool((shown < torch.maximum(settings.least_shown * errs.sum(0), bound)).any()):
+    by_chance = errs.sum(0) + settings.least_shown * (2.0 * errs.square().sum(0)).sqrt()
+    if bool((shown < torch.maximum(by_chance, bound)).any()):
         return replace(found, told=False)
+    # curvature that may be right, and leaves the wider interval of the two, stays
+    stays = (drawn > noise[:, untold].sum(0).sqrt()) & (drawn < squares.diag())
+    at, directions, squares = at[~stays], directions[:, ~stays], squares[~stays][:, ~stays]
     prior, white, back = found.prior.diag(), said.diag(), torch.linalg.inv(basis)
     white[at[:, None], at] = squares + directions.T @ prior @ directions
     return replace(found, scores=scores, matrix=back.T @ white @ back - prior)
