@@ -18,6 +18,8 @@ Seven ways of writing are told apart by their content, with a file's suffix as a
   arrow is claimed: ``{a, b} -> c`` is both edges and a block, ``w = {a, b}; w -> c`` gives it a
   name. Tiers are ``a, b < c, d < e``: each is a block, and a cause of all later ones.
 
+Quotes or backticks hold names with spaces, dots or signs: ``"my dose" -> y``.
+
 Graphs over time have an index behind the name, ``L[t-1] -> A[t]`` (`graph.template`), in every way
 of writing; in DOT and dagitty a space before the bracket makes it an attribute.
 
@@ -63,7 +65,7 @@ class Parsed(NamedTuple):
     latent: dict[str, int | None] = {}  # noqa: RUF012 - likewise
 
 
-_QUOTED = r'"(?:\\.|[^"\\])*"'
+_QUOTED = r'(?:"(?:\\.|[^"\\])*"|`[^`\n]+`)'
 # A hash inside a word is left alone: better an unreadable name than half a line lost.
 _COMMENT = re.compile(rf"{_QUOTED}|//[^\n]*|(?<![^\s;{{}}])#[^\n]*|/\*.*?\*/", re.DOTALL)
 
@@ -103,7 +105,7 @@ def names_a_file(text: str) -> bool:
 
 def _without_comments(text: str) -> str:
     """Blanks comments but keeps their line ends, so that lines keep their numbers."""
-    return _COMMENT.sub(lambda m: m[0] if m[0][0] == '"' else " " + "\n" * m[0].count("\n"), text)
+    return _COMMENT.sub(lambda m: m[0] if m[0][0] in '"`' else " " + "\n" * m[0].count("\n"), text)
 
 
 def _unreadable(number: int, line: str, why: str) -> InputError:

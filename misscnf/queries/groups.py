@@ -124,7 +124,7 @@ class Group:
         """The larger group that this one is a part of."""
         if not (where is None or isinstance(where, str) or callable(where)):
             raise InputError(
-                f"where is a condition such as 'age > 60 and sex == 'f'', or a function of the "
+                f"where is a condition such as `age > 60 and sex == 'f'`, or a function of the "
                 f"frame of units, not of type {type(where).__name__}; join several with `and`."
             )
         self.where = read_condition(where, graph, schema) if isinstance(where, str) else where

@@ -119,6 +119,7 @@ def test_files_are_read_by_content_with_the_suffix_as_a_hint(tmp_path, file, tex
         ("a; b -> c", ("a", "b", "c"), [("b", "c")]),
         ("a, b", ("a", "b"), []),
         ("x-ray -> y.1; Größe_2", ("x-ray", "y.1", "Größe_2"), [("x-ray", "y.1")]),
+        ("`blood pressure` -> `a;~b`", ("blood pressure", "a;~b"), [("blood pressure", "a;~b")]),
         ('"blood pressure" -> "a;~b"', ("blood pressure", "a;~b"), [("blood pressure", "a;~b")]),
         (r'digraph { "say \"a\"" -> b; lone }', ('say "a"', "b", "lone"), [('say "a"', "b")]),
         ('digraph { "node" [shape=box] }', ("node",), []),
