@@ -64,7 +64,7 @@ import torch
 from misscnf.mechanisms import Conditioner
 with torch.device("meta"):  # as a saved model with a curve is first looked at
     Conditioner(2, 1, curve=(3, 1, 5))
-unasked = ("sympy", "sklearn", "scipy.stats", "scipy.optimize", "matplotlib", "misscnf.fitting.fit")
+unasked = "sympy sklearn scipy.stats scipy.optimize matplotlib misscnf.fitting.fit".split()
 late = [name for name in unasked if name in sys.modules]
 assert not late, late
 """
