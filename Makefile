@@ -104,7 +104,7 @@ real: setup
 	$(BIN)/misscnf bench table real > study/results/tables/real.md
 
 # The page of `misscnf studio`, from studio/; needs node. What it builds is committed.
-.PHONY: studio studio-test
+.PHONY: studio studio-test studio-walk
 studio/node_modules: studio/package-lock.json
 	cd studio && npm ci --no-audit --no-fund
 	touch $@
@@ -115,6 +115,10 @@ studio: studio/node_modules
 studio-test: studio/node_modules
 	cd studio && npm run --silent check && npm test --silent && npm run --silent build
 	git diff --exit-code --stat -- misscnf/studio/static  # what is committed is what is built
+
+# NHEFS from the table to the code in Chromium, by the wheel in an environment of its own; some minutes.
+studio-walk: setup
+	.ci/studio-walk
 
 # Packages that a fitted model can be handed to, whose own pins are older than ours, and the kernel of a notebook.
 NEIGHBOURS := dowhy causal-learn cvxpy llvmlite numba tqdm

@@ -5,6 +5,7 @@ import pytest
 
 pytest.importorskip("starlette", reason="the extra studio is not installed")
 
+from browsing import CHROMIUM, FLAGS
 from starlette.testclient import TestClient
 from studio_here import HOME, TOKEN, here
 
@@ -47,3 +48,13 @@ def opened(page, table):
     done = page.put("/api/table?name=patients.csv", content=table.to_csv(index=False))
     assert done.status_code == 200, done.text
     return page
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield started
+        started.close()

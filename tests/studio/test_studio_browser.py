@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,15 +12,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from browsing import PATIENCE, Running, draw_arrow, go, needs_chromium, verdict
 
-CHROMIUM = shutil.which("chromium")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed, and the page needs it"),
-]
-PATIENCE = 60_000
-"""Milliseconds: a machine may be busy with other tests."""
+pytestmark = [pytest.mark.slow, needs_chromium]
 
 
 def small_table():
@@ -36,55 +29,6 @@ def small_table():
     frame.loc[~odd & (x > -1), "y"] = np.nan
     frame.loc[~odd, "y"] = np.nan
     return frame
-
-
-class Running:
-    """`misscnf studio` in a process of its own."""
-
-    def __init__(self, folder, *words):
-        self.folder = folder
-        command = [sys.executable, "-m", "misscnf", "studio", *words]
-        command += ["--project", str(folder), "--no-browser", "--quiet", "--json"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        lines = iter(self.process.stdout.readline, "")
-        told = "".join(line for _, line in zip(range(4), lines, strict=False))
-        self.address = json.loads(told)["address"]
-
-    @property
-    def workers(self):
-        """The processes that it has started."""
-        path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        return [int(word) for word in path.read_text().split()]
-
-    def stop(self):
-        """Stops it as Ctrl-C does, and returns its workers of before that still run."""
-        workers = self.workers
-        self.process.send_signal(signal.SIGINT)
-        assert self.process.wait(30) == 0
-        self.process.stdout.close()
-        time.sleep(0.2)
-        return [pid for pid in workers if Path(f"/proc/{pid}").exists()]
-
-    def end(self):
-        """Ends it at once, whether it runs or not."""
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
-
-    @property
-    def kept(self):
-        """What the project's file holds."""
-        return json.loads((self.folder / "project.json").read_text())
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield started
-        started.close()
 
 
 @pytest.fixture
@@ -109,32 +53,6 @@ def tab(browser, studio):
     home = studio.address.partition("/?")[0]
     assert page.complaints == []
     assert [url for url in page.fetched if not url.startswith((home, "data:"))] == []
-
-
-def go(tab, step):
-    tab.click(f"nav[aria-label=Steps] button:has-text('{step}')")
-
-
-def middle(tab, selector):
-    box = tab.locator(selector).bounding_box()
-    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-
-
-def pull(tab, start, end):
-    tab.mouse.move(*start)
-    tab.mouse.down()
-    tab.mouse.move(*end, steps=4)
-    tab.mouse.up()
-
-
-def draw_arrow(tab, cause, effect):
-    tab.hover(f"[data-node={cause}] text")
-    pull(tab, middle(tab, f"[data-handle={cause}]"), middle(tab, f"[data-node={effect}] rect"))
-    tab.wait_for_selector(f"[data-from={cause}][data-to={effect}]", state="attached")
-
-
-def verdict(tab, words):
-    tab.wait_for_selector(f".verdict:has-text('{words}')")
 
 
 def draw_by_mouse(tab):
