@@ -4,6 +4,9 @@ r"""What is drawn on the page: nodes with their places, arrows, blocks, kinds an
     drawing.graph()                    the `CausalGraph` that it means
     write_graph(drawing, "dot")        as text: dot, dagitty, text or json
 
+Over time (`panel`) the nodes are columns of a visit, such as `L[t]` and `L[t-1]`, and the graph is
+unrolled by whoever has the table.
+
 The page may be wrong, old or not ours at all, so each part is looked at before it is used. What is
 written reads back as the same graph; a form that cannot say something is refused by its name.
 """
@@ -13,6 +16,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -20,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 from misscnf.errors import InputError
 
 if TYPE_CHECKING:
-    from misscnf import CausalGraph
+    from misscnf import CausalGraph, GraphLike
 
-__all__ = ["Drawing", "Node", "write_graph", "read_graph", "parts_of"]
+__all__ = ["Drawing", "Node", "write_graph", "read_graph", "parts_of", "column_of"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class Drawing:
     kinds: dict[str, Any] = field(default_factory=dict)
     effect: tuple[str, str] | None = None
     """(treatment, outcome), which the check is about."""
+    panel: tuple[str, str] | None = None
+    """The columns that say who and when, of a table with a row a person and visit."""
     preset: str = "auto"
     seed: int = 0
     guide: int | None = None
@@ -79,7 +85,7 @@ class Drawing:
         for name in itertools.chain(*edges, *blocks.values()):
             if name not in known:
                 raise InputError(f"an arrow or a block names {name!r}, which is not drawn.")
-        effect, guide = parts.get("effect"), parts.get("guide")
+        effect, guide, panel = (parts.get(name) for name in ("effect", "guide", "panel"))
         return cls(
             nodes,
             edges,
@@ -87,6 +93,7 @@ class Drawing:
             tuple(map(_name, _list(parts.get("auxiliary", []), "auxiliary"))),
             {_name(name): of for name, of in _mapping(parts.get("kinds", {}), "kinds").items()},
             None if effect is None else _pair(effect),
+            None if panel is None else _pair(panel),
             _name(parts.get("preset", "auto")),
             _whole(parts.get("seed", 0), "seed"),
             None if guide is None else _whole(guide, "guide"),
@@ -109,6 +116,38 @@ class Drawing:
         pairs = (itertools.product(of[cause], of[effect]) for cause, effect in self.edges)
         return list(dict.fromkeys(itertools.chain.from_iterable(pairs)))
 
+    @property
+    def asked(self) -> tuple[str, str] | None:
+        """The asked effect, where both of its ends are drawn; over time of columns."""
+        names = {node.name for node in self.nodes}
+        if self.effect is None or not {*self.effect} <= names:
+            return None
+        if self.panel is None:
+            return self.effect
+        return column_of(self.effect[0]), column_of(self.effect[1])
+
+    @property
+    def used_kinds(self) -> dict[str, Any]:
+        """The kinds of columns that are drawn; a kind of another column says nothing here."""
+        names = {node.name for node in self.nodes}
+        if self.panel is not None:
+            names = {*map(column_of, names)}
+        return {name: kind for name, kind in self.kinds.items() if name in names}
+
+    def given(self) -> dict[str, Any]:
+        """Returns what `check` and `MissCNF` are given, but for the table and the graph."""
+        who, when = self.panel or (None, None)
+        about = {"kinds": self.used_kinds or None, "auxiliary": list(self.auxiliary) or None}
+        return {**about, "id": who, "time": when}
+
+    def source(self) -> GraphLike:
+        """Returns the graph as `check` and `MissCNF` take it."""
+        if self.panel is None:
+            return self.graph()
+        if not self.nodes:
+            raise InputError("the drawing is empty; add a node.")
+        return write_graph(self, "dot")
+
     def graph(self) -> CausalGraph:
         """Returns the graph that is drawn.
 
@@ -130,14 +169,36 @@ class Drawing:
 def read_graph(text: str) -> dict[str, Any]:
     """Reads the text of a graph, in any form that `CausalGraph.read` takes, as a drawing has it.
 
-    A text is never taken for the name of a file: the page sends what stands in it.
+    A text is never taken for the name of a file: the page sends what stands in it. An index such
+    as [t-1] is a part of its name here: whether there are visits, the table says.
     """
     from misscnf import CausalGraph
 
+    text = _BARE.sub(r'"\1⟦\2⟧"', _IN_QUOTES.sub(r'"\1⟦\2⟧"', text))
     words = text.strip()
     if "\n" not in words and not any(mark in words for mark in ("->", "<-", "~", "{", ";")):
         text = f"{words}\n;\n"  # one node, and the name of no file
-    return parts_of(CausalGraph.read(text if text.endswith("\n") else f"{text}\n"))
+    parts = parts_of(CausalGraph.read(text if text.endswith("\n") else f"{text}\n"))
+    if "⟦" not in text:
+        return parts
+    found: dict[str, Any] = json.loads(
+        json.dumps(parts, ensure_ascii=False).replace("⟦", "[").replace("⟧", "]")
+    )
+    return found
+
+
+_INDEX = r"\s*\[\s*(t(?:\s*[+-]\s*\d+)?)\s*\]"
+_IN_QUOTES = re.compile(rf'"([^"\[\]]+?){_INDEX}"')
+_BARE = re.compile(rf"((?:\w+\(\s*)?[\w.]+(?:\s*\))?){_INDEX}")
+
+
+def column_of(name: str) -> str:
+    """Returns the column of a node over time, such as L of `L[t-1]` and of `mean(L)[t]`."""
+    found = re.fullmatch(rf"(.+?){_INDEX}", name)
+    if found is None:
+        return name
+    inner = re.fullmatch(r"\w+\((.+)\)", found[1])
+    return found[1] if inner is None else inner[1]
 
 
 def parts_of(graph: CausalGraph) -> dict[str, Any]:

@@ -65,8 +65,12 @@ class Project:
         self = cls(made)
         self._lock = _locked(made)
         path = made / "project.json"
-        if path.exists():
-            self._restore(path)
+        try:
+            if path.exists():
+                self._restore(path)
+        except InputError:
+            self.close()
+            raise
         return self
 
     def _restore(self, path: Path) -> None:
@@ -81,6 +85,34 @@ class Project:
                 f"{str(path)!r} is no project of this studio ({error}); move it away, or name "
                 f"another folder."
             ) from error
+
+    @property
+    def others(self) -> list[str]:
+        """The names of the projects that stand beside this one."""
+        found = (path.parent for path in self.folder.parent.glob("*/project.json"))
+        return sorted(folder.name for folder in found if folder != self.folder)
+
+    def beside(self, name: str, *, new: bool) -> Project:
+        """Opens the project of this name in the folder that holds this one, or begins it there.
+
+        The page names a folder, never a path: it reaches no further than where it was started.
+        """
+        if name != name.strip() or not name.isprintable() or len(name.encode()) > 200:
+            raise InputError("the project has no name that a folder can have; take another.")
+        if name in ("", ".", "..") or name.startswith(".") or {*name} & {*"/\\:\0"}:
+            raise InputError("a project is named by its folder alone, without a path.")
+        folder = self.folder.parent / name
+        if folder.is_symlink():
+            raise InputError(f"{name!r} leads elsewhere; open it by `misscnf studio --project`.")
+        if new and folder.exists():
+            raise InputError(f"there is {name!r} already; take another name, or open it.")
+        if not new and not (folder / "project.json").is_file():
+            raise InputError(f"there is no project {name!r} beside this one.")
+        if folder == self.folder:
+            raise InputError(f"{name!r} is the project that is open.")
+        opened = Project.open(folder)
+        opened.save()
+        return opened
 
     def close(self) -> None:
         """Lets others open the folder."""

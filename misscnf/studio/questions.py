@@ -5,7 +5,8 @@ r"""A question of the page, and the call of the public face that answers it.
     python(call), shell(…)     the same as code (`recipe`)
 
 A text that is a level of its column is that level, a number is a number, and anything else is a
-rule such as "min(dose, 2)". The numbers of a curve are made as the command line makes them.
+rule such as "min(dose, 2)". The numbers of a curve are made as the command line makes them. Over
+time an intervention on a column is a regime: the same at every visit.
 """
 
 from __future__ import annotations
@@ -34,7 +35,11 @@ class Call:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked: an effect, a curve along a column, or what a row hides or would have been."""
+    """What is asked.
+
+    An effect, a curve along a column, how an effect holds if a loss is worse than it looks, the
+    risk of an event over time, or what a row hides or would have been.
+    """
 
     kind: str = "effect"
     on: str = ""
@@ -52,6 +57,13 @@ class Question:
     low: float = 0.0
     high: float = 1.0
     step: float = 1.0
+    what: str = "shift"
+    """Along what a sensitivity goes: strength, shift or ratio, from low to high."""
+    arm: str = ""
+    """In which arm a shift or a ratio is; empty for both."""
+    loss: str = ""
+    """The column whose loss is asked about; empty for the outcome."""
+    competing: str = "total"
     row: int = 1
     draws: int = 20
 
@@ -70,10 +82,13 @@ class Question:
                 raise InputError(f"a question has no part {str(name)[:40]!r}; reload the page.")
             _check(name, value, getattr(blank, name))
         asked = cls(**given)
-        if asked.kind not in ("effect", "curve", "row"):
-            raise InputError(
-                f"a question is an effect, a curve or a row, not {asked.kind[:40]!r}."
-            )
+        for part, known in _CHOICES.items():
+            if getattr(asked, part) not in known:
+                one_of = ", ".join(repr(name) for name in known)
+                raise InputError(
+                    f"the part {part!r} of a question is one of {one_of}, not "
+                    f"{getattr(asked, part)[:40]!r}."
+                )
         if asked.interval is not None and not 0.0 < asked.interval < 1.0:
             raise InputError("the level of an interval is between 0 and 1, such as 0.95.")
         if not 1 <= asked.draws <= 10_000:
@@ -95,6 +110,8 @@ class Question:
 
     def call(self, model: MissCNF) -> Call:
         """Returns the call that answers it."""
+        if self.kind == "risk":
+            return self._of_risk()
         do = {name: _value(model, name, text) for name, text in self.do.items()}
         if self.kind == "row":
             more = {"do": do} if do else {}
@@ -107,6 +124,8 @@ class Question:
             given["statistic"] = _statistic(self.statistic)
         if self.event:
             given["event"] = _value(model, self.on, self.event)
+        if self.kind == "sensitivity":
+            return self._if_worse(do, given)
         if self.kind == "curve":
             values = self.grid
             given = {
@@ -118,6 +137,25 @@ class Question:
             return Call("curve", {name: of for name, of in given.items() if of is not None})
         given = {"outcome": self.on, "do": do or None} | given | self._said("by", "treated")
         return Call("effect", {name: of for name, of in given.items() if of is not None})
+
+    def _if_worse(self, do: dict[str, Any], given: dict[str, Any]) -> Call:
+        """Returns the call of an effect along what cannot be known of a loss."""
+        points: Any = self.grid
+        if self.what != "strength" and self.arm:
+            points = {self.arm: points}
+        said = {"outcome": self.on, "do": do, **given, "loss": self.loss or None}
+        said = {name: of for name, of in said.items() if of is not None}
+        # Without its name there would be an interval: that is what it does by itself.
+        return Call("sensitivity", {**said, self.what: points, "interval": self.interval})
+
+    def _of_risk(self) -> Call:
+        """Returns the call of a risk over time: a regime beside another, or the natural course."""
+        do, versus = ({n: _regime(t) for n, t in arm.items()} for arm in (self.do, self.versus))
+        said = {"event": self.on, "do": do, "versus": versus if do or versus else None}
+        said |= self._said("where", "interval", "seed")
+        if self.competing != "total":
+            said["competing"] = self.competing
+        return Call("risk", {name: of for name, of in said.items() if of is not None})
 
     def _said(self, *names: str) -> dict[str, Any]:
         """Returns the parts that were filled in."""
@@ -152,6 +190,8 @@ def _value(model: MissCNF, name: str, text: str) -> Any:  # noqa: ANN401 - a lev
     text = text.strip()
     if not text:
         raise InputError(f"{name!r} has no value; give one, or take it out of the question.")
+    if model.panel_ is not None and name not in model.graph_.nodes:
+        return _regime(text)
     number = _number(text)
     column = model.schema_.columns[model.graph_.index(name)]
     for level in getattr(column, "levels", ()):
@@ -159,6 +199,20 @@ def _value(model: MissCNF, name: str, text: str) -> Any:  # noqa: ANN401 - a lev
         if level == text or same or (number is not None and level == number):
             return level
     return text if number is None else number
+
+
+def _regime(text: str) -> float | str:
+    """Returns what is done at every visit: a number, or a rule."""
+    number = _number(text)
+    return text.strip() if number is None else number
+
+
+_CHOICES = {
+    "kind": ("effect", "curve", "sensitivity", "risk", "row"),
+    "what": ("strength", "shift", "ratio"),
+    "arm": ("", "do", "versus"),
+    "competing": ("total", "removed"),
+}
 
 
 def _statistic(text: str) -> str | float:

@@ -28,13 +28,15 @@ def python_code(table: str, drawing: Drawing, answers: Sequence[dict[str, Any]])
     """
     about = [f"table = {table!r}", f'graph = """\n{_in_quotes(write_graph(drawing, "dot"))}"""']
     more = ""
-    if drawing.kinds:
-        about.append(f"kinds = {_used_kinds(drawing)!r}")
+    if drawing.used_kinds:
+        about.append(f"kinds = {drawing.used_kinds!r}")
         more += ", kinds=kinds"
     if drawing.auxiliary:
         about.append(f"auxiliary = {list(drawing.auxiliary)!r}")
         more += ", auxiliary=auxiliary"
-    asked = "" if drawing.effect is None else f", effect={drawing.effect!r}"
+    if drawing.panel:
+        more += ", id={!r}, time={!r}".format(*drawing.panel)
+    asked = "" if drawing.asked is None else f", effect={drawing.asked!r}"
     lines = [f"print(check(table, graph{asked}{more}))"]
     lines.append(
         f"model = MissCNF(graph, {drawing.preset!r}, seed={drawing.seed}{more}).fit(table)"
@@ -50,6 +52,8 @@ def python_code(table: str, drawing: Drawing, answers: Sequence[dict[str, Any]])
 def _call(call: dict[str, Any]) -> str:
     said = dict(call["arguments"])
     first = [repr(said.pop("outcome"))] if "outcome" in said else []
+    if call["method"] == "risk":
+        first = [repr(said.pop("event"))]
     if call["rows"] is not None:
         first = [f"rows.iloc[[{call['rows'] - 1}]]"]
     words = [*first, *(f"{name}={value!r}" for name, value in said.items())]
@@ -66,11 +70,6 @@ def _in_quotes(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
 
 
-def _used_kinds(drawing: Drawing) -> dict[str, Any]:
-    names = {node.name for node in drawing.nodes}
-    return {name: kind for name, kind in drawing.kinds.items() if name in names}
-
-
 def shell_code(
     table: str, drawing: Drawing, answers: Sequence[dict[str, Any]], *, report: bool
 ) -> str:
@@ -83,21 +82,26 @@ def shell_code(
         report: Whether a report was written.
     """
     data, shared = shlex.quote(table), "--graph graph.dot"
-    shared += " --kinds kinds.json" if drawing.kinds else ""
+    shared += " --kinds kinds.json" if drawing.used_kinds else ""
+    if drawing.panel:
+        shared += " --id {} --time {}".format(*map(shlex.quote, drawing.panel))
     if drawing.auxiliary:
         shared += f" --auxiliary {shlex.quote(','.join(drawing.auxiliary))}"
-    pair = "" if drawing.effect is None else shlex.quote(":".join(drawing.effect))
+    pair = "" if drawing.asked is None else shlex.quote(":".join(drawing.asked))
     effect = f" --effect {pair}" if pair else ""
     lines = [f"misscnf check {data} {shared}{effect}"]
     preset = f"--preset {shlex.quote(drawing.preset)} --seed {drawing.seed}"
     lines.append(f"misscnf fit {data} {shared} {preset} --out model")
-    lines += [_command(Question.read(one["question"]), data) for one in answers]
+    asked = [Question.read(one["question"]) for one in answers]
+    lines += [_command(one, data, over_time=drawing.panel is not None) for one in asked]
     if report:
         lines.append(f"misscnf report model {data}{effect} --out report.html")
     return "\n".join([*lines, ""])
 
 
-def _command(asked: Question, data: str) -> str:
+def _command(asked: Question, data: str, *, over_time: bool) -> str:
+    if over_time and asked.kind in ("effect", "curve"):
+        return "# An effect of a regime on one visit is asked in Python: analysis.py has it."
     words = [f"--do {shlex.quote(f'{name}={text}')}" for name, text in asked.do.items()]
     if asked.kind == "row":
         verb = "counterfactual" if asked.do else "impute"
@@ -107,6 +111,10 @@ def _command(asked: Question, data: str) -> str:
         grid = f"{asked.along}={asked.low!r}:{asked.high!r}:{asked.step!r}"
         words.append(f"--do {shlex.quote(grid)}")
     words += [f"--versus {shlex.quote(f'{name}={text}')}" for name, text in asked.versus.items()]
+    if asked.kind == "risk":
+        return _risk(asked, words, data)
+    if asked.kind == "sensitivity":
+        return _sensitivity(asked, words, data)
     for name in ("where", "by", "event", "population"):
         if getattr(asked, name):
             words.append(f"--{name} {shlex.quote(getattr(asked, name))}")
@@ -117,6 +125,29 @@ def _command(asked: Question, data: str) -> str:
     return " ".join([f"misscnf effect model --on {shlex.quote(asked.on)}", *words, seed])
 
 
+def _risk(asked: Question, words: list[str], data: str) -> str:
+    words += ["--versus natural"] if asked.do and not asked.versus else []
+    words += [f"--where {shlex.quote(asked.where)}"] if asked.where else []
+    words += [] if asked.competing == "total" else [f"--competing {asked.competing}"]
+    words += [] if asked.interval is None else [f"--interval {asked.interval:g}"]
+    seed = f"--seed {asked.seed} --data {data}"
+    return " ".join([f"misscnf risk model --on {shlex.quote(asked.on)}", *words, seed])
+
+
+def _sensitivity(asked: Question, words: list[str], data: str) -> str:
+    if asked.where or asked.population or asked.statistic != "mean":
+        return (
+            "# A sensitivity within a group, or of a statistic, is asked in Python: analysis.py."
+        )
+    words.append(f"--{asked.what}={asked.low!r}:{asked.high!r}:{asked.step!r}")
+    words += [f"--arm {asked.arm}"] if asked.arm and asked.what != "strength" else []
+    words += [f"--loss {shlex.quote(asked.loss)}"] if asked.loss else []
+    words += [f"--event {shlex.quote(asked.event)}"] if asked.event else []
+    words.append(f"--interval {0 if asked.interval is None else asked.interval:g}")
+    seed = f"--seed {asked.seed} --data {data}"
+    return " ".join([f"misscnf sensitivity model --on {shlex.quote(asked.on)}", *words, seed])
+
+
 def kinds_file(drawing: Drawing) -> str:
     """Returns the kinds that were asked for, as `--kinds` reads them."""
-    return json.dumps(_used_kinds(drawing), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(drawing.used_kinds, indent=1, ensure_ascii=False) + "\n"

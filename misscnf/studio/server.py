@@ -9,6 +9,7 @@ r"""The server of the page: addresses, and what each passes on.
 | `POST /api/kinds`, `/api/check`, `/api/read`, `/api/write` | quick questions |
 | `POST /api/fit`, `/api/ask`, `/api/report`, `/api/forget`, `/api/cancel` | jobs |
 | `POST /api/example` | the guided example |
+| `GET /api/projects`, `POST /api/open` | the projects beside this one; another of them |
 | `GET /api/code`, `/report.html` | what comes out |
 | `GET /api/events` | what happens, as it happens |
 
@@ -65,7 +66,7 @@ def make_app(
         await studio.close()
 
     desk = _Desk(studio, largest, longest)
-    posts = ("kinds", "check", "read", "write", "fit", "ask", "report", "forget", "cancel")
+    posts = ("kinds", "check", "read", "write", "fit", "ask", "report", "forget", "cancel", "open")
     routes = [
         Route("/", _static("index.html", "text/html; charset=utf-8")),
         Route("/app.js", _static("app.js", "text/javascript; charset=utf-8")),
@@ -75,6 +76,7 @@ def make_app(
         Route("/api/table", _answered(desk.table)),
         Route("/api/table", _answered(desk.upload), methods=["PUT"]),
         Route("/api/example", _answered(desk.example), methods=["POST"]),
+        Route("/api/projects", _answered(desk.projects)),
         Route("/api/code", _answered(desk.code)),
         Route("/api/events", desk.events),
         Route("/report.html", _answered(desk.page)),
@@ -135,6 +137,16 @@ class _Desk:
         shown = self.studio.project.to_dict()
         folder = str(self.studio.project.folder)
         return {**shown, "job": None if job is None else job.to_dict(), "folder": folder}
+
+    async def projects(self, _: Request) -> object:
+        return self.studio.project.others
+
+    async def open(self, request: Request) -> object:
+        given = await self._json(request, "name", "new")
+        if not isinstance(given["name"], str) or not isinstance(given["new"], bool):
+            raise InputError("a project is opened by its name; new is true or false.")
+        await self.studio.open_project(given["name"], new=given["new"])
+        return {}
 
     async def draw(self, request: Request) -> object:
         given = await self._json(request, "drawing", "revision")

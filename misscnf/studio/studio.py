@@ -94,9 +94,10 @@ class Studio:
     async def describe(self) -> dict[str, Any]:
         """Returns what the page shows of the table, made once."""
         path = self.table
-        if self._described is None or self._described[0] != path:
-            self._described = path, await self.quick("table", path=path)
-        return {**self._described[1], **(self.project.table or {})}
+        kept, known = self._described, dict(self.project.table or {})
+        if kept is None or kept[0] != path:
+            kept = self._described = path, await self.quick("table", path=path)
+        return {**kept[1], **known}
 
     async def warm(self) -> None:
         """Reads the table, and then imports what the first check needs."""
@@ -107,12 +108,26 @@ class Studio:
 
     async def open_table(self, path: Path) -> None:
         """Takes a table, if it can be read; else all stays as it was."""
+        project = self.project
         found = await self.quick("table", path=str(path))
+        if self.project is not project:
+            raise Busy("another project was opened meanwhile; drop the table again.")
         if self._running is not None:
             raise Busy("a job is under way; stop it before another table is opened.")
         self._described = str(path.resolve()), found
         self.project.take_table(path)
         self.tell_project()
+
+    async def open_project(self, name: str, *, new: bool) -> None:
+        """Opens another project beside the one that is open, or begins one there."""
+        if self._running is not None:
+            raise Busy("a job is under way; stop it before another project is opened.")
+        before, opened = self.project, self.project.beside(name, new=new)
+        # A page that still shows the project before must not draw into this one.
+        opened.revision = max(opened.revision, before.revision) + 1
+        before.close()
+        self.project, self.job, self._described = opened, None, None
+        self.tell({"what": "opened"})
 
     def draw(self, drawing: Drawing, revision: int) -> int:
         """Takes a new drawing, and returns its revision."""
@@ -160,7 +175,7 @@ class Studio:
 
     def start_report(self) -> None:
         """Begins to write the page about the model."""
-        path, model, effect = self.table, self._model(), self.project.drawing.effect
+        path, model, effect = self.table, self._model(), self.project.drawing.asked
         out = self.project.folder / "report.html"
 
         async def report(job: Job) -> None:

@@ -72,19 +72,15 @@ class Desk:
     def check(self, path: str, drawing: dict[str, Any], rows: int | None = None) -> dict[str, Any]:
         """Returns the report on a drawing, from all rows or from some that are drawn."""
         drawn, frame = Drawing.read(drawing), self._read(path)
-        graph, among = drawn.graph(), len(frame)
+        graph, among = drawn.source(), len(frame)
         if rows is not None and rows < among:
-            frame = frame.sample(rows, random_state=0)
-        report = misscnf.check(
-            frame,
-            graph,
-            effect=_asked(drawn, graph.nodes),
-            kinds=_kinds(drawn, graph.nodes),
-            auxiliary=list(drawn.auxiliary) or None,
-        )
-        assert isinstance(report, misscnf.Report)  # a drawing has no time
-        told: dict[str, Any] = {"title": report.glance()[0], "facts": report.glance()[1]}
-        told |= {"summary": report.summary(), "among": among, "checked": len(frame)}
+            frame = _some(frame, rows, drawn)
+        report = misscnf.check(frame, graph, effect=drawn.asked, **drawn.given())
+        told: dict[str, Any] = {"summary": report.summary()}
+        told |= {"among": among, "checked": len(frame)}
+        if isinstance(report, misscnf.PanelReport):
+            return _over_time(report) | told
+        told |= {"title": report.glance()[0], "facts": report.glance()[1]}
         told["unlikely"] = [one.sentence for one in report.unlikely]
         told["recovery"] = [one.sentence for one in report.recovery]
         return report.to_dict() | told
@@ -96,14 +92,12 @@ class Desk:
     def fit(self, path: str, drawing: dict[str, Any], out: str, checkpoint: str) -> dict[str, Any]:
         """Fits a model and saves it in a folder that is not there yet."""
         drawn, frame, start = Drawing.read(drawing), self._read(path), time.monotonic()
-        graph = drawn.graph()
         model = misscnf.MissCNF(
-            graph,
+            drawn.source(),
             drawn.preset,
-            kinds=_kinds(drawn, graph.nodes),
             seed=drawn.seed,
-            auxiliary=list(drawn.auxiliary) or None,
             progress=self._step,
+            **drawn.given(),
         )
         model.fit(frame, checkpoint=checkpoint)
         model.save(out)
@@ -121,6 +115,14 @@ class Desk:
         call = asked.call(fitted)
         if call.rows is not None:
             answer = self._of_a_row(fitted, frame, asked, call.arguments)
+        elif call.method == "sensitivity":
+            found = fitted.sensitivity(data=frame, **call.arguments)
+            assert isinstance(found, misscnf.Sensitivity)
+            answer = {**found.to_dict(), "title": found.title, "told": found.told}
+        elif call.method == "risk":
+            risks = fitted.risk(data=frame, **call.arguments)
+            answer = {**risks.to_dict(), "told": str(risks)}
+            answer["table"] = risks.table.to_dict(orient="records")
         elif call.method == "curve":
             curve = fitted.curve(data=frame, **call.arguments)
             answer = {"curve": curve.to_dict(orient="records")}
@@ -149,6 +151,11 @@ class Desk:
         self, model: MissCNF, frame: pd.DataFrame, asked: Question, arguments: dict[str, Any]
     ) -> dict[str, Any]:
         """Returns what a row may hide, or would have been: draws of its cells, in brief."""
+        if model.panel_ is not None:
+            raise InputError(
+                "a row of a table over time is one visit of a person; complete the whole table "
+                "by `misscnf impute`."
+            )
         if not 1 <= asked.row <= len(frame):
             raise InputError(f"the table has rows 1 to {len(frame)}; there is no row {asked.row}.")
         line = frame.iloc[[asked.row - 1]]
@@ -199,12 +206,30 @@ class Desk:
         self.told({"done": done, "total": total, "note": note, "stage": stage})
 
 
-def _asked(drawing: Drawing, nodes: tuple[str, ...]) -> tuple[str, str] | None:
-    """Returns the asked effect, where both of its ends are drawn."""
-    pair = drawing.effect
-    return pair if pair is not None and {*pair} <= {*nodes} else None
+def _some(frame: pd.DataFrame, rows: int, drawing: Drawing) -> pd.DataFrame:
+    """Returns so many rows by chance; over time those of whole people."""
+    if drawing.panel is None or drawing.panel[0] not in frame.columns:
+        return frame.sample(rows, random_state=0)
+    who = frame[drawing.panel[0]]
+    people = who.drop_duplicates()
+    count = max(1, round(len(people) * rows / len(frame)))
+    return frame[who.isin(people.sample(count, random_state=0))]
 
 
-def _kinds(drawing: Drawing, nodes: tuple[str, ...]) -> dict[str, Any] | None:
-    """Returns the kinds of columns that are drawn; a kind of another column says nothing here."""
-    return {name: kind for name, kind in drawing.kinds.items() if name in nodes} or None
+def _over_time(report: misscnf.PanelReport) -> dict[str, Any]:
+    """Returns a report on a table over time with the parts that the page shows of any report."""
+    found = report.to_dict()
+    lines = report.summary().splitlines()
+    return {
+        "ok": report.ok,
+        "effect": found["effect"],
+        "nodes": [{**family, "node": family["family"]} for family in found["families"]],
+        "regions": found["regions"],
+        "recovery": [line for line in lines if line.startswith("The effect of ")],
+        "full_pattern": " ".join(lines[:2]),
+        "title": lines[0],
+        "facts": {},
+        "unlikely": [],
+        "structural_holes": [],
+        "visits": found["visits"],
+    }

@@ -3,7 +3,7 @@
 import pytest
 
 from misscnf import CausalGraph, InputError
-from misscnf.studio.drawing import Drawing, read_graph, write_graph
+from misscnf.studio.drawing import Drawing, column_of, read_graph, write_graph
 
 NAMES = ["age", "body mass", "t", "y", "u", "alone"]
 EDGES = [["w", "t"], ["w", "y"], ["t", "y"], ["u", "t"], ["u", "y"]]
@@ -59,6 +59,32 @@ def test_a_text_is_drawn_with_an_arrow_a_block():
 )
 def test_a_text_of_any_form_is_drawn(text):
     assert read_graph(text)["edges"] == [["a", "b"]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "L[t-1] -> A[t]; L[t] -> A[t]; mean(L)[t-1] -> A[t]; sex -> A[t]",
+        'dag { "L[t-1]" -> "A[t]"; "L[t]" -> "A[t]"; "mean(L)[t-1]" -> "A[t]"; sex -> "A[t]" }',
+    ],
+)
+def test_a_graph_over_time_keeps_its_indices(text):
+    parts = read_graph(text)
+    assert [cause for cause, _ in parts["edges"]] == ["L[t-1]", "L[t]", "mean(L)[t-1]", "sex"]
+    nodes = [{**node, "x": 0, "y": 0} for node in parts["nodes"]]
+    effect = ["L[t]", "A[t]"]
+    given = Drawing.read(parts | {"nodes": nodes, "panel": ["id", "week"], "effect": effect})
+    assert given.asked == ("L", "A")
+    assert read_graph(write_graph(given, "text"))["edges"] == parts["edges"]
+    assert CausalGraph.read("a[0] -> b").nodes == ("a[0]", "b")  # an index of one visit is a name
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [("L[t-1]", "L"), ("mean(L)[t]", "L"), ("missing(L)[ t - 1 ]", "L"), ("L[2]", "L[2]")],
+)
+def test_a_node_over_time_has_a_column(name, column):
+    assert column_of(name) == column
 
 
 def test_a_drawing_is_what_json_has_of_it():

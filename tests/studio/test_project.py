@@ -54,6 +54,42 @@ def test_a_file_that_is_no_project_is_refused(tmp_path, text):
     assert (tmp_path / "project.json").read_text() == text
 
 
+def test_another_project_is_begun_and_opened_beside_this_one(project):
+    other = project.beside("other", new=True)
+    other.close()
+    assert project.others == ["other"]
+    assert (project.folder.parent / "other" / "project.json").exists()
+    again = project.beside("other", new=False)
+    with pytest.raises(InputError, match="another studio"):
+        project.beside("other", new=False)
+    again.close()
+    with pytest.raises(InputError, match="already"):
+        project.beside("other", new=True)
+
+
+NOWHERE = ["", "..", ".", "../x", "/etc", "a/b", "a\\b", ".git", " a", "a\n", "C:x", "x" * 300]
+
+
+@pytest.mark.parametrize("name", NOWHERE)
+@pytest.mark.parametrize("new", [True, False])
+def test_a_project_is_opened_nowhere_else(project, name, new):
+    around = sorted(project.folder.parent.parent.rglob("*"))
+    with pytest.raises(InputError, match="project"):
+        project.beside(name, new=new)
+    assert sorted(project.folder.parent.parent.rglob("*")) == around
+
+
+def test_a_folder_of_other_things_is_no_project(project, tmp_path):
+    (project.folder.parent / "papers").mkdir()
+    (project.folder.parent / "away").symlink_to(tmp_path)
+    for name in ("papers", "away"):
+        with pytest.raises(InputError):
+            project.beside(name, new=False)
+        with pytest.raises(InputError):
+            project.beside(name, new=True)
+    assert [*(project.folder.parent / "papers").iterdir()] == []
+
+
 def test_another_table_forgets_the_answers_about_the_last(project, tmp_path):
     table = tmp_path / "a.csv"
     table.write_text("a,b\n1,2\n")

@@ -1,6 +1,7 @@
 """What the page asks of the server, from the table to the code."""
 
 import json
+import shlex
 import time
 
 import pandas as pd
@@ -143,6 +144,7 @@ QUESTIONS = [
     {**EFFECT, "where": "x > 1", "statistic": "median", "seed": 3},
     {"kind": "curve", "on": "y", "along": "x", "low": 0.0, "high": 0.3, "step": 0.1}
     | {"interval": None},
+    {"kind": "sensitivity", **EFFECT, "low": 0.0, "high": 40.0, "step": 20.0, "arm": "do"},
     {"kind": "row", "row": 1, "draws": 5},
     {"kind": "row", "row": 2, "do": {"t": "1"}, "draws": 5},
 ]
@@ -172,26 +174,32 @@ def test_an_answer_is_that_of_the_library(asked):
     assert answers[1]["estimate"] == median.estimate
     curve = model.curve("y", "x", [0.0, 0.1, 0.2, 0.3], data=table)
     assert [row["mean"] for row in answers[2]["curve"]] == list(curve["mean"])
-    hole = next(cell for cell in answers[3]["cells"] if cell["name"] == "y")
+    worse = model.sensitivity("y", **given, shift={"do": [0.0, 20.0, 40.0]}, interval=None)
+    assert [at["estimate"] for at in answers[3]["points"]] == list(worse.to_frame()["estimate"])
+    assert answers[3]["told"] == worse.told
+    hole = next(cell for cell in answers[4]["cells"] if cell["name"] == "y")
     assert hole["shown"] is None
     assert len(hole["shares"]) == 5  # so few draws are told one by one
-    assert answers[4]["cells"][1]["shares"] == [["1", 1.0]]
+    assert answers[5]["cells"][1]["shares"] == [["1", 1.0]]
 
 
 def test_the_exported_python_gives_the_same_numbers(asked, capsys):
     page, _, _ = asked
     exec(page.get("/api/code").json()["python"], {})
     printed = capsys.readouterr().out
-    for one in page.get("/api/project").json()["answers"][:2]:
+    answers = page.get("/api/project").json()["answers"]
+    for one in (*answers[:2], answers[3]):
         assert one["answer"]["told"] in printed
 
 
 def test_the_exported_commands_are_commands(asked):
     page, _, _ = asked
     lines = page.get("/api/code").json()["shell"].splitlines()
-    verbs = ["check", "fit", "effect", "effect", "effect", "impute", "counterfactual"]
+    verbs = ["check", "fit", "effect", "effect", "effect", "sensitivity"]
+    verbs += ["impute", "counterfactual"]
     assert [line.split()[1] for line in lines] == verbs
     assert "--do x=0.0:0.3:0.1" in lines[4]
+    assert "--shift=0.0:40.0:20.0 --arm do" in lines[5]
 
 
 def test_what_was_asked_is_there_when_the_project_is_opened_again(asked):
@@ -212,6 +220,8 @@ def test_what_was_asked_is_there_when_the_project_is_opened_again(asked):
         ({**EFFECT, "do": {"t": ""}}, "'t'"),
         ({**EFFECT, "do": {"t": "__import__('os')"}}, "__import__"),
         ({"kind": "row", "row": 1000}, "1 to 120"),
+        ({"kind": "risk", "on": "y"}, "over time"),
+        ({"kind": "sensitivity", **EFFECT, "loss": "x"}, "x"),
         ({"kind": "curve", "on": "y", "along": "x", "step": -1.0}, "steps"),
     ],
 )
@@ -229,3 +239,102 @@ def test_what_cannot_be_asked_is_said_and_nothing_is_kept(asked, question, words
 def test_what_is_no_question_is_refused(asked, question):
     page, _, _ = asked
     assert post(page, "/api/ask", question=question).status_code == 422
+
+
+@pytest.fixture(scope="module")
+def over_time(tmp_path_factory):
+    """A page on which a table over time was fitted and asked."""
+    import numpy as np
+    from starlette.testclient import TestClient
+    from studio_here import HOME, TOKEN
+
+    rng, folder = np.random.default_rng(0), tmp_path_factory.mktemp("over_time")
+    frame = pd.DataFrame({"id": np.repeat(range(150), 3), "week": [0, 1, 2] * 150})
+    frame["L"] = rng.normal(size=450)
+    frame["A"] = (rng.normal(size=450) + frame["L"] > 0).astype(int)
+    frame["Y"] = frame["A"] + frame["L"] + rng.normal(size=450)
+    frame["ill"] = (rng.random(450) < 0.2).astype(int)
+    frame = frame[frame.groupby("id")["ill"].cumsum() - frame["ill"] == 0]
+    frame.loc[::7, "Y"] = None
+    project = Project.open(folder / "project")
+    app, _ = here(project)
+    with TestClient(app, base_url=HOME, follow_redirects=False) as page:
+        page.headers["origin"] = HOME
+        page.get(f"/?token={TOKEN}")
+        page.put("/api/table?name=long.csv", content=frame.to_csv(index=False))
+        edges = [("L[t-1]", "A[t]"), ("L[t]", "A[t]"), ("A[t]", "ill[t]"), ("A[t]", "Y[t]")]
+        names = ["L[t-1]", "L[t]", "A[t]", "ill[t]", "Y[t]"]
+        more = {"panel": ["id", "week"], "kinds": {"ill": "event"}, "effect": ["A[t]", "Y[t]"]}
+        assert draw(page, drawing(*names, edges=edges, preset="linear", **more)).status_code == 200
+        yield page, project, project.folder / "tables" / "long.csv"
+    project.close()
+
+
+REGIMES = {"do": {"A": "1"}, "versus": {"A": "L[t] < 0"}, "interval": None}
+
+
+def test_a_table_over_time_is_checked_fitted_and_asked(over_time, capsys, tmp_path, monkeypatch):
+    page, project, table = over_time
+    given = page.get("/api/project").json()["drawing"]
+    shown = post(page, "/api/check", drawing=given, rows=None).json()
+    report = check(
+        table,
+        [tuple(edge) for edge in given["edges"]],
+        effect=("A", "Y"),
+        kinds={"ill": "event"},
+        id="id",
+        time="week",
+    )
+    assert shown["summary"] == report.summary()
+    assert [one["status"] for one in shown["nodes"]] == ["covered"]
+    some = post(page, "/api/check", drawing=given, rows=100).json()
+    assert 60 < some["checked"] < 140  # of whole people
+
+    assert post(page, "/api/fit").status_code == 200
+    assert wait(page, "fit")["state"] == "done"
+    effect = {"on": "Y", **REGIMES}
+    risk = {"kind": "risk", "on": "ill", "do": {"A": "1"}, "interval": None}
+    for question in (effect, risk, {**risk, **REGIMES, "competing": "removed"}):
+        assert post(page, "/api/ask", question=question).status_code == 200
+        job = wait(page, "ask")
+        assert job["state"] == "done", job
+    answers = [one["answer"] for one in page.get("/api/project").json()["answers"]]
+    model = MissCNF.load(project.folder / project.model["folder"])
+    arms = {"do": {"A": 1.0}, "versus": {"A": "L[t] < 0"}}
+    assert answers[0]["estimate"] == model.effect("Y", **arms, data=table).estimate
+    natural = model.risk("ill", {"A": 1.0}, {}, data=table).table
+    assert [row["difference"] for row in answers[1]["table"]] == list(natural["difference"])
+
+    code = page.get("/api/code").json()
+    exec(code["python"], {})
+    printed = capsys.readouterr().out
+    assert all(one["told"] in printed for one in answers)
+    lines = code["shell"].splitlines()
+    assert all("--id id --time week" in line for line in lines[:2])
+    assert "--versus natural" in lines[3]
+    from typer.testing import CliRunner
+
+    from misscnf.cli.app import app
+
+    monkeypatch.chdir(tmp_path)
+    model.save("model")
+    words = shlex.split(lines[4])[1:]
+    assert answers[2]["told"] in CliRunner().invoke(app, [*words, "--quiet"]).stdout
+
+
+def test_another_project_is_opened_in_the_page(opened, project):
+    stale = opened.get("/api/project").json()["revision"]
+    assert post(opened, "/api/open", name="second", new=True).status_code == 200
+    shown = opened.get("/api/project").json()
+    assert (shown["folder"], shown["table"]) == (str(project.folder.parent / "second"), None)
+    assert draw(opened, drawing("age"), revision=stale).status_code == 409
+    assert opened.get("/api/projects").json() == ["project"]
+    assert post(opened, "/api/open", name="project", new=False).status_code == 200
+    assert opened.get("/api/project").json()["table"]["name"] == "patients.csv"
+    assert opened.get("/api/table").json()["rows"] == 80
+
+
+@pytest.mark.parametrize("name", ["..", "/tmp", "nothing", 3])
+def test_no_other_folder_is_opened(opened, name):
+    assert post(opened, "/api/open", name=name, new=False).status_code == 422
+    assert opened.get("/api/project").json()["table"]["name"] == "patients.csv"
