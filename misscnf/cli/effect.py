@@ -89,7 +89,7 @@ def effect(
 
     MODEL is a folder that `misscnf fit` made.
     """
-    from misscnf.cli import arguments, inputs, outputs
+    from misscnf.cli import arguments, inputs, kept_answers, outputs
 
     arguments.check_share(interval, "--interval")
     how = inputs.reading(na, sep, decimal, dates)
@@ -110,6 +110,16 @@ def effect(
             raise InputError(f"{flag} is for one value of {name}, not for a grid.")
     if beside and data is None:
         raise InputError("--beside needs --data, the table that the estimates are made from.")
+    options = {"on": on, "do": do, "versus": versus, "interval": interval, "where": where}
+    options |= {"by": by, "beside": beside, "treated": treated, "event": event, "json": json}
+    options |= {"population": population, "statistic": statistic, "draws": draws, "seed": seed}
+    reading = {"na": na, "sep": sep, "decimal": decimal, "dates": dates}
+    with_table = {**options, **reading} if data is not None else options
+    if interval is not None:
+        known = kept_answers.find(model, kept_answers.question(model, with_table, data))
+        if known is not None:
+            typer.echo(known)
+            return
     rows = None if data is None else inputs.read_table_of_fit(data, asked, how)
     fitted = inputs.open_model(model, quiet=quiet)
     if interval is not None and data is None and not fitted._replicated:
@@ -129,21 +139,26 @@ def effect(
     if draws is not None:
         given["draws"] = draws
     blamed = next((f"--{key}" for key in ("where", "event") if given[key] is not None), "--do")
-    with inputs.naming(blamed):
+    with inputs.naming(blamed), kept_answers.noting() as warnings:
         if name is None:
             answer = fitted.effect(on, arm, treated=treated, by=by, **given)
             extra = _extra(fitted, answer, given["data"], beside=beside)
+            over = answer.population
             shown = _plain(answer, extra) if json else _told(answer, extra)
         else:
             curve = fitted.curve(on, name, grid, do=arm, **given)
-            lines = {"outcome": on, "along": name, "population": curve.attrs["population"]}
+            over = curve.attrs["population"]
+            lines = {"outcome": on, "along": name, "population": over}
             lines |= {"curve": curve.to_dict(orient="records")}
             shown = lines if json else _curve(on, name, against, curve)
     inputs.keep_replicates(fitted, model)
-    if json:
-        outputs.print_json(shown)
-    else:
-        typer.echo(shown)
+    told = outputs.json_text(shown) if json else str(shown)
+    if interval is not None:
+        found = kept_answers.Answered(told, warnings)
+        kept_answers.keep(model, kept_answers.question(model, with_table, data), found)
+        if data is not None and not beside and fitted._answers_without_table(over):
+            kept_answers.keep(model, kept_answers.question(model, options), found)
+    typer.echo(told)
 
 
 def _refuse_without_rows(*, at_hand: bool) -> None:

@@ -43,6 +43,7 @@ __all__ += [
     "write_tables",
     "write_files",
     "staged",
+    "json_text",
     "print_json",
     "in_batches",
     "TableParts",
@@ -312,6 +313,11 @@ def _as_written(cells: pd.Series) -> pd.Series:
     return cells.astype(np.int64) if whole else cells
 
 
+def json_text(value: object) -> str:
+    """Returns anything that an answer holds as one JSON object."""
+    return dumps(jsonable(value), indent=2, ensure_ascii=False)
+
+
 def print_json(value: object) -> None:
     """Prints anything that an answer holds as one JSON object."""
-    typer.echo(dumps(jsonable(value), indent=2, ensure_ascii=False))
+    typer.echo(json_text(value))

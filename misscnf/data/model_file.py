@@ -25,6 +25,7 @@ from misscnf.paths import expanded
 
 __all__ = [
     "ABOUT",
+    "ANSWERS",
     "FORMAT",
     "REPLICATES",
     "VERSION",
@@ -35,7 +36,7 @@ __all__ = [
 ]
 __all__ += ["read_bytes", "read_graph", "refusal"]
 
-ABOUT, REPLICATES = "model.json", "replicates.safetensors"
+ABOUT, REPLICATES, ANSWERS = "model.json", "replicates.safetensors", "answers.json"
 FORMAT = "misscnf model"
 VERSION = 2
 

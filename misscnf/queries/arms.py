@@ -25,7 +25,7 @@ from misscnf.model import Policy, StructuralModel
 from misscnf.model.policies import Hold, needed_for
 from misscnf.queries.effects import Effect, contrast, event_code
 from misscnf.queries.groups import Group, Part, Where, may_differ
-from misscnf.queries.interventions import Do, read_policies
+from misscnf.queries.interventions import Do, is_rule, read_policies
 from misscnf.queries.statistics import Statistic
 from misscnf.queries.units import Units
 
@@ -199,10 +199,11 @@ class Question:
     def with_groups_known(self, effect: Effect, model: StructuralModel) -> Effect:
         """Returns an answer that says where the model cannot tell groups apart."""
         held = {name: value for arm in self.interventions for name, value in arm.items()}
-        rules = any(isinstance(value, str) or callable(value) for value in held.values())
         names, nodes = self.graph.nodes, [self.graph.index(name) for name in held]
+        columns = [self.schema.columns[node] for node in nodes]
+        rules = any(map(is_rule, held.values(), columns))
         reads = {self.graph.index(name) for name in self.group.reads if name in names}
-        beside = [names[node] for node in sorted(reads)]
+        beside = [names[node] for node in sorted(reads.difference(nodes))] or ["what goes with it"]
         if any(self.graph.parents[node] for node in self.group.taken):
             reads, beside = reads.union(self.group.taken), [*beside, "its causes"]
         if rules or not held or not reads or may_differ(model, nodes, self.node, reads):

@@ -477,6 +477,15 @@ class EffectMixin:
         """Whether the rows of the fit are at hand: in memory, or saved with its replicates."""
         return self._table is not None or self._cache.kept_rows is not None
 
+    def _answers_without_table(self, population: str) -> bool:
+        """Whether an answer with the table that was given is what comes without any.
+
+        It is, if that was the table of the fit, and the rows, where they were averaged over, are
+        saved with the replicates.
+        """
+        given = self._table is not None and self._table.digest == self._digest
+        return given and (population == "model" or self._cache.kept_rows is not None)
+
     @property
     def _rows_matter(self) -> bool:
         """Whether effects are averaged over the rows of the fit where nothing else is said.

@@ -33,6 +33,11 @@ class Difference:
     interval: Interval | None = None
     """For the sampling error of the fit."""
 
+    @property
+    def by_construction(self) -> bool:
+        """Whether the model cannot tell the groups apart: all that was left was rounding."""
+        return self.estimate == 0.0 and self.interval is None
+
 
 @dataclass(frozen=True)
 class GroupEffects:
@@ -72,7 +77,7 @@ class GroupEffects:
         told = [f"  {self.by} {name}: {effect.told}" for name, effect in self.effects.items()]
         for apart in self.differences:
             shown = f"differs by {first.shown(apart.estimate, apart.interval)}"
-            if first.equal_groups:
+            if first.equal_groups or apart.by_construction:
                 shown = "equal by construction: the rows were not asked"
             told.append(f"  {apart.group} against {apart.versus}: {shown}")
         return "\n".join(told)
@@ -102,6 +107,9 @@ def compare_groups(
         apart = _apart(effects[0], effects[i])
         if apart is None:
             continue
+        if _rounding(effects[0], effects[i], replicated and (replicated[0], replicated[i])):
+            differences.append(Difference(name, names[0], 0.0))
+            continue
         ends = None
         known = bool(replicated) and replicated[0].source.doubt is None
         if level is not None and known and not effects[0].equal_groups:
@@ -111,6 +119,19 @@ def compare_groups(
                 ends = _of_risks((own[0], own[i]), (replicated[0], replicated[i]))
         differences.append(Difference(name, names[0], apart, ends))
     return GroupEffects(by, dict(zip(names, own, strict=True)), tuple(differences))
+
+
+def _rounding(
+    first: Effect, other: Effect, replicated: Sequence[Replicated[Effect]], share: float = 1e-12
+) -> bool:
+    """Says whether two groups differ by rounding, in the fit and in each of its replicates."""
+    told = [(first, other)]
+    if replicated:
+        told += zip(*(one.answers for one in replicated), strict=True)
+    return all(
+        abs(_apart(a, b) or 0.0) <= share * max(abs(one.mean or 0.0) for one in (a, b))
+        for a, b in told
+    )
 
 
 def _of_risks(

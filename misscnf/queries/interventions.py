@@ -38,7 +38,7 @@ from misscnf.queries.assigned import assigned, refusal
 from misscnf.queries.expressions import Expression
 from misscnf.queries.laws import Draw, DrawnLaw, call_of
 
-__all__ = ["Do", "read_policies", "beyond_seen", "written"]
+__all__ = ["Do", "read_policies", "beyond_seen", "is_rule", "written"]
 
 Do = Mapping[str, Any]
 """Column name → number or level, one a row, a function of columns, a text, or a `Draw`."""
@@ -58,7 +58,7 @@ def read_policies(
     for name, value in (do or {}).items():
         graph.refuse_intervention(name)
         reader = _Reader(graph, schema, graph.index(name))
-        if isinstance(value, str) and not _is_level(value, reader.column):
+        if isinstance(value, str) and not is_level(value, reader.column):
             value = _parsed(value, reader.column, graph.nodes)
         if isinstance(value, Draw) or (isinstance(value, Expression) and value.draws):
             generator = derive_generator(seed, "policy", name)
@@ -74,7 +74,15 @@ def read_policies(
     return policies
 
 
-def _is_level(text: str, column: Column) -> bool:
+def is_rule(value: Any, column: Column) -> bool:  # noqa: ANN401 - whatever a user gives
+    """Says whether an intervention may assign different units different values."""
+    if isinstance(value, str):
+        return not is_level(value, column)
+    return isinstance(value, Draw | Expression) or callable(value)
+
+
+def is_level(text: str, column: Column) -> bool:
+    """Says whether a text is a level of a column, and no expression."""
     return isinstance(column, Levels) and not np.isnan(column.parse(pd.Series([text]))[0])
 
 

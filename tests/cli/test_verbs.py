@@ -3,6 +3,8 @@
 import io
 import json
 import re
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
@@ -254,8 +256,52 @@ def test_replicates_are_kept_beside_the_model(call, here, monkeypatch):
     monkeypatch.setattr(
         "misscnf.queries.asking.replicate_fit", lambda *a, **k: pytest.fail("replicates were made")
     )
+    (here / "model" / "answers.json").unlink()  # which would say it without asking the replicates
     again = done(call(ask))
     assert (again.stdout, "kept" in again.stderr) == (first.stdout, False)
+
+
+def test_the_same_question_is_worked_out_once_and_another_one_is_not_taken_for_it(call, here):
+    ask = "effect model --on y --do t=1 --versus t=0 --interval 0.9 --draws 500"
+    first = done(call(f"{ask} --data data.csv"))
+    path = here / "model" / "answers.json"
+    kept = path.read_bytes()
+    for words in (ask, f"{ask} --data data.csv"):
+        again = done(call(words))
+        assert (again.stdout, "asked before" in again.stderr) == (first.stdout, True)
+    for other in ("--seed 1", "--where 'age>50'", "--by sex", "--event early", "--json"):
+        assert "asked before" not in call(f"{ask} {other}".replace("'", "")).stderr, other
+    path.write_bytes(kept.replace(b"90 %", b"99 %"))  # altered: it is asked anew
+    again = done(call(ask))
+    assert (again.stdout, "asked before" in again.stderr) == (first.stdout, False)
+    model = MissCNF.load("model")
+    model.seed = 1  # another fit, as far as the files of its folder can tell
+    model.save("model")
+    path.write_bytes(kept)
+    assert "asked before" not in call(f"{ask} --data data.csv").stderr
+
+
+def test_an_answer_from_another_table_is_not_given_without_it(call, here):
+    ask = "effect model --on y --do t=1 --versus t=0 --interval 0.9 --draws 500"
+    done(call(f"{ask} --data data.csv"))
+    (here / "model" / "answers.json").unlink()
+    pd.read_csv("data.csv").head(150).to_csv("other.csv", index=False)
+    other = done(call(f"{ask} --data other.csv"))
+    again = call(f"{ask} --data other.csv")
+    assert "not the one that the model was fitted to" in other.stderr
+    assert "not the one that the model was fitted to" in again.stderr  # a warning is said again
+    assert "asked before" not in call(ask).stderr
+
+
+def test_what_was_answered_waits_for_no_torch(call, here):
+    ask = "effect model --on y --do t=1 --versus t=0 --interval 0.9 --draws 500"
+    first = done(call(f"{ask} --data data.csv"))
+    code = "import sys\nfrom misscnf.cli.app import app\ntry:\n    app(sys.argv[1:])\n"
+    code += "except SystemExit:\n    assert 'torch' not in sys.modules\n    raise"
+    again = subprocess.run(
+        [sys.executable, "-c", code, *ask.split()], capture_output=True, text=True
+    )
+    assert (again.returncode, again.stdout) == (0, first.stdout), again.stderr
 
 
 def test_a_second_interval_is_about_the_rows_of_the_first(call, here):
@@ -271,7 +317,9 @@ def test_a_second_interval_is_about_the_rows_of_the_first(call, here):
     first = done(call(f"{ask} --data tied.csv"))
     assert "over the rows of the table" in first.stdout
     assert "replicates of the fit, with the 300 rows that are averaged over, in" in first.stderr
-    assert done(call(ask)).stdout == first.stdout
+    assert done(call(ask)).stdout == first.stdout  # the answer that was kept
+    (here / "tied" / "answers.json").unlink()
+    assert done(call(ask)).stdout == first.stdout  # and the same from the replicates
     (here / "tied" / "replicates.safetensors").unlink()  # what is left holds no row
     assert "give the table of the fit" in done(call("effect tied --on y --do t=1")).stdout
     refused = call("effect tied --on y --do t=1 --population rows")
