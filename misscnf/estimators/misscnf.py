@@ -263,7 +263,8 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
             graph = panel.graph(dict(zip(schema.nodes, schema.domains, strict=True)))
             if self.progress is not False:
                 logger.info("The table over time: %s", panel.summary)
-            keys = [panel.unrolled().keys[name] for name in graph.nodes]
+            key_of = panel.unrolled().keys
+            keys = [key_of[name] for name in graph.nodes]
         else:
             for name in ("untied", "varying"):
                 if getattr(self, name) is not None:

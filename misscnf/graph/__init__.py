@@ -2,6 +2,7 @@
 
 dag        the graph itself: parents, descendants, the order of nodes
 indicators, latents    nodes that are no columns: whether a value is lost, and hidden causes
+separation    which nodes the graph makes independent
 readers    text and files as people write them: arrows, DOT, dagitty, lavaan, GML, CSV, JSON, YAML
 """
 

@@ -44,6 +44,7 @@ from misscnf.graph import readers
 from misscnf.graph.histories import Reading
 from misscnf.graph.indicators import Loss, check_indicators, column_of, loss_edges
 from misscnf.graph.latents import Latent, check_latent, read_latent
+from misscnf.graph.separation import d_separated
 from misscnf.graph.template import is_over_time
 from misscnf.paths import expanded, read_small_text
 
@@ -392,11 +393,10 @@ class CausalGraph:
         These are the nodes on which, given their parents, the indicators of their family depend.
         Without indicators nothing is said of losses, and there are none.
         """
-        graph, found = self.to_networkx(), set()
+        found = set()
         for i, parents in enumerate(self.parents):
             of = {r for r, column in self.indicators.items() if column in (i, *parents)} - {i}
-            names = ({self.nodes[j] for j in part} for part in ({i}, of, parents))
-            if of and not nx.is_d_separator(graph, *names):
+            if of and not d_separated(self.parents, [i], of - {*parents}, parents):
                 found.add(i)
         return frozenset(found)
 

@@ -53,13 +53,13 @@ import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-import networkx as nx
 import numpy as np
 from scipy.special import expit, fdtrc, ndtri
 
 from misscnf.data.table import IncompleteTable
 from misscnf.fitting.select.parents import Moments
 from misscnf.graph import CausalGraph
+from misscnf.graph.separation import d_separated
 from misscnf.identification.columns import Column
 from misscnf.identification.families import needed_for_effect
 from misscnf.identification.loss import Explained, fit_logistic, holm
@@ -226,8 +226,6 @@ class _Tests:
         }
         self.declared = {of: graph.parents[i] for i, of in graph.indicators.items()}
         self.made: dict[int, _Features] = {}
-        self.network = nx.DiGraph([(j, i) for i, pa in enumerate(graph.parents) for j in pa])
-        self.network.add_nodes_from(range(len(graph)))
 
     def __call__(self, i: int, j: int, *, trees: bool) -> Result | None:
         """Returns the correlation that is left of two nodes, its p-value and the rows.
@@ -295,9 +293,8 @@ class _Tests:
             return True
         if any(self.columns[d].node is None for d in drivers):
             return False  # where it stands in the graph nobody said
-        network = self.network.copy()
-        network.add_edges_from((d, "shown") for d in drivers)
-        return bool(nx.is_d_separator(network, {i}, {j}, {*parents, "shown"}))
+        with_shown = [*self.graph.parents, drivers]
+        return d_separated(with_shown, [i], [j], [*parents, len(self.graph)])
 
     def _trees(self, left: np.ndarray, parents: np.ndarray, w: np.ndarray) -> np.ndarray:
         """Returns what boosted trees of the parents find in residuals, learned on other rows."""
