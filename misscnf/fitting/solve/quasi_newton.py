@@ -114,9 +114,7 @@ def _minimise(
             callback=search.after_step,
         )
     except _StuckError:
-        return scipy.optimize.OptimizeResult(
-            x=search.best_point, nit=search.taken, success=False
-        )
+        return scipy.optimize.OptimizeResult(x=search.best_point, nit=search.taken, success=False)
 
 
 class _Search:
