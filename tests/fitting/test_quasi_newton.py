@@ -70,6 +70,28 @@ def test_a_search_ends_where_its_steps_gain_little():
     assert rough.value - rough.start > 100.0
 
 
+@pytest.mark.parametrize("whitening", [None, np.eye(2)])
+def test_a_search_that_stands_at_a_step_of_the_function_ends(whitening):
+    """The way up has a wall, and no point on this side of it is a maximum."""
+
+    def evaluations(least_gain):
+        theta, asked = point(0.0, 0.0), []
+
+        def objective():
+            value = -0.3 * (theta - 1.0).square().sum()
+            value.backward()
+            asked.append(bool((theta.detach() > 1e-3).any()))
+            return float(value.detach()) - asked[-1]
+
+        found = maximise([theta], objective, least_gain=least_gain, whitening=whitening)
+        assert any(asked)
+        assert found.value > found.start
+        assert not found.converged
+        return len(asked)
+
+    assert evaluations(0.01) < 0.25 * evaluations(None)
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_start_that_is_no_number_fails_in_words(value):
     theta = point(5.0, 5.0)

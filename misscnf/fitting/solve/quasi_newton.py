@@ -13,7 +13,7 @@ fit fails in words.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,36 +84,44 @@ def maximise(
     low = np.full_like(search.origin, -np.inf) if lowest is None else np.asarray(lowest)
     high = np.full_like(search.origin, np.inf) if highest is None else np.asarray(highest)
     if whitening is not None:
-        result = scipy.optimize.minimize(
-            search,
-            search.zero,
-            jac=True,
-            method="L-BFGS-B",
-            options=options,
-            callback=search.after_step,
-        )
+        result = _minimise(search, options)
         found = search.at(search.best_point)
         if ((found >= low) & (found <= high)).all():
             return search.end(result, flat)
         search.load(search.origin)
         search = _Search(search.parameters, objective, None, least_gain)
     bounds = scipy.optimize.Bounds(low - search.origin, high - search.origin)
-    result = scipy.optimize.minimize(
-        search,
-        search.zero,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options=options,
-        callback=search.after_step,
-    )
+    result = _minimise(search, options, bounds)
     return search.end(result, flat, bounds)
+
+
+class _StuckError(Exception):
+    """A line search tries one point after another that are no better and no worse."""
+
+
+def _minimise(
+    search: _Search, options: Mapping[str, float], bounds: scipy.optimize.Bounds | None = None
+) -> scipy.optimize.OptimizeResult:
+    """Returns what L-BFGS-B says of its end; without success where its line search was stuck."""
+    try:
+        return scipy.optimize.minimize(
+            search,
+            search.zero,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options=options,
+            callback=search.after_step,
+        )
+    except _StuckError:
+        return scipy.optimize.OptimizeResult(x=search.best_point, nit=search.taken, success=False)
 
 
 class _Search:
     """−f as scipy wants it, with the best point seen so far."""
 
     averaged = 4  # steps, over which a gain is
+    patience = 4  # points of one line search that are no better and no worse than the best
 
     def __init__(
         self,
@@ -124,6 +132,7 @@ class _Search:
     ) -> None:
         self.parameters, self.objective, self.whitening = parameters, objective, whitening
         self.least_gain, self.came_from, self.at_rest = least_gain, list[float](), False
+        self.in_vain = self.taken = 0
         self.origin = _flat([parameter.detach() for parameter in parameters])
         self.zero = np.zeros_like(self.origin)
         self.best = self.first = math.nan
@@ -141,12 +150,26 @@ class _Search:
             self.first = value
         if not finite:  # a step too far: worse than any value, so that the search comes back
             return abs(self.best) * 1e3 + 1e10, np.zeros_like(point)
+        self._check_stuck(value)
         if not self.best <= value:
             self.best, self.best_point, self.best_slope = value, point.copy(), slope
         return value, slope
 
+    def _check_stuck(self, value: float) -> None:
+        """Ends a line search that stands at a step of the function.
+
+        An integral that takes more points on one side of a place than on the other leaves such
+        steps, tenths of a nat high. The line search of scipy tries forty points there.
+        """
+        if self.least_gain is None or math.isnan(self.best):
+            return
+        self.in_vain += abs(value - self.best) < self.least_gain
+        if self.in_vain == self.patience:
+            raise _StuckError
+
     def after_step(self, intermediate_result: scipy.optimize.OptimizeResult) -> None:
         """Ends the search where its last steps gained little."""
+        self.in_vain, self.taken = 0, self.taken + 1
         if self.least_gain is None:
             return
         self.came_from.append(float(intermediate_result.fun))
