@@ -331,7 +331,8 @@ class Curves:
     """A length scale that needs no further evidence."""
     worth: float = 5.0
     """Nats that narrower ones have to gain: the evidence has a second, wiggly maximum now and
-    then, hardly higher than the smooth one."""
+    then, hardly higher than the smooth one. And those that products have to gain by going on as
+    products beyond the edges, in rows that are left out: the few rows out there say it loudly."""
     narrowest: float = 0.5
     """What needs a shorter length scale is a network's business."""
     most_centres: int = 128

@@ -87,7 +87,7 @@ class Conditioner(nn.Module):
         self.skip = skip
         self.curve: Curve | Interactions | None = None
         if curve and features:
-            kind = Curve if len(curve) == 3 else Interactions
+            kind = Interactions if len(curve) == 2 else Curve
             self.curve = kind(features, outputs, *curve)
 
     @property

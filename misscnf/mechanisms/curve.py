@@ -16,8 +16,10 @@ with x̂ the value nearest to x within the edges,
 
     k(x, z)  becomes  k(x̂, z) + ∇k(x̂, z) · (x − x̂),
 
-and a product likewise. There it may take another slope than it came with: hinges max(x − x̂, 0) and
-min(x − x̂, 0) stand among the functions, so that the few rows out there do not move it elsewhere.
+and a product likewise, unless rows beyond the edges say that a parabola goes on as one: then the
+products of the curve are endless, x_i x_j everywhere (`fitting.smooth.basis` asks the rows). There
+it may take another slope than it came with: hinges max(x − x̂, 0) and min(x − x̂, 0) stand among the
+functions, so that the few rows out there do not move it elsewhere.
 
 A feature whose length scale is endless stays outside the curve: the mean is a line in it.
 """
@@ -41,6 +43,7 @@ class Curve(nn.Module):
         centres: The number of centres, M.
         products: The number of products, f (f + 1) / 2 or none.
         basis functions: The number of basis functions.
+        endless: Whether products go on as products beyond the edges (1), or straight (0).
     """
 
     centres: Tensor
@@ -51,10 +54,16 @@ class Curve(nn.Module):
     edges: Tensor
 
     def __init__(
-        self, features: int, outputs: int, centres: int, products: int, basis_functions: int
+        self,
+        features: int,
+        outputs: int,
+        centres: int,
+        products: int,
+        basis_functions: int,
+        endless: int = 0,
     ) -> None:
         super().__init__()
-        self.products = products
+        self.products, self.endless = products, bool(endless)
         self.weight = nn.Parameter(torch.zeros(outputs, basis_functions))
         self.register_buffer("centres", torch.zeros(centres, features))
         self.register_buffer("length_scale", torch.ones(features))  # ℓ
@@ -67,9 +76,10 @@ class Curve(nn.Module):
         self.register_buffer("edges", edges)
 
     @property
-    def size(self) -> tuple[int, int, int]:
-        """Centres, products and basis functions."""
-        return len(self.centres), self.products, self.projection.shape[1]
+    def size(self) -> tuple[int, ...]:
+        """Centres, products and basis functions; 1 as a fourth where products are endless."""
+        found = len(self.centres), self.products, self.projection.shape[1]
+        return (*found, 1) if self.endless else found
 
     def interact(self, first: Collection[int], second: Collection[int]) -> bool:
         """Says whether what some features add may depend on others: all that it bends in may."""
@@ -87,7 +97,8 @@ class Curve(nn.Module):
         """Returns k(x, z), xxᵀ and hinges, (..., M + products + 2 f)."""
         inside = features.clamp(self.edges[0], self.edges[1])
         radial = radial_basis(*(x / self.length_scale for x in (features, inside, self.centres)))
-        products = [extended_products(features, inside)] if self.products else []
+        upto = features if self.endless else inside
+        products = [extended_products(features, upto)] if self.products else []
         return torch.cat([radial, *products, hinges(features, inside)], -1)
 
     def basis_functions(self, features: Tensor) -> Tensor:

@@ -150,6 +150,64 @@ def test_the_slope_is_that_of_the_curve_at_the_edge(beyond):
     torch.testing.assert_close(slopes[0][0], slopes[1][0], atol=1e-8, rtol=1e-6)
 
 
+def heavy(form, rows=1000, seed=0):
+    """Rows of a variable with heavy tails, and what a form makes of it."""
+    generator = torch.Generator().manual_seed(seed)
+    z = torch.randn(2, rows, generator=generator, dtype=torch.float64)
+    x = z[0] * torch.exp(0.8 * z[0].abs())
+    return x[:, None], form(x) + 0.3 * z[1]
+
+
+def test_a_parabola_goes_on_as_one_where_rows_far_out_say_so():
+    """Half as far again as any row: a straight end would miss by hundreds of deviations there."""
+    x, y = heavy(lambda x: 0.5 * x**2)
+    basis = basis_of(x, y)
+    assert basis.endless
+    curve = fit_curve(basis, (CONTINUOUS,), x, y)
+    assert curve.mean_curve == basis.size == (*basis.size[:3], 1)
+    far = 1.5 * x.abs().max() * torch.tensor([[-1.0], [1.0]], dtype=torch.float64)
+    with torch.no_grad():
+        torch.testing.assert_close(curve.mean(far), 0.5 * far**2, rtol=0.01, atol=0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("form", [torch.tanh, torch.sin, torch.abs], ids=["tanh", "sine", "abs"])
+def test_what_is_no_parabola_goes_on_straight(form, seed):
+    basis = basis_of(*heavy(form, seed=seed))
+    assert basis is None or not basis.endless
+
+
+def test_one_row_far_off_makes_no_parabola():
+    """A value that was typed without its point: neither end of a curve says anything of it."""
+    x, y = heavy(torch.tanh)
+    x[0] = 500.0
+    basis = basis_of(x, y)
+    assert basis is None or not basis.endless
+
+
+def test_rows_that_are_left_out_are_judged_by_the_others(monkeypatch):
+    """By the leverages of one fit, as by fits without each row."""
+    x, y = heavy(lambda x: 0.5 * x**2, rows=40)
+    found = remember_priors(monkeypatch)
+    basis_of(x, y)
+    edges = torch.tensor([[-2.0], [2.0]], dtype=torch.float64)
+    about = (x[::4], edges, found[0])
+    ridge = basis_home._Ridge.of(x, y, torch.ones_like(y), *about, endless=False)
+    columns = basis_home._raw_basis(x, edges, x[::4], found[0], endless=False) @ ridge.projection
+    columns = torch.cat([basis_home.line_of(x), columns], 1)
+    penalty = torch.full((columns.shape[1],), ridge.noise**2, dtype=torch.float64)
+    penalty[:2] = 1e-6
+    total = 0.0
+    for i in range(len(y)):
+        others = torch.arange(len(y)) != i
+        gram = columns[others].T @ columns[others] + penalty.diag()
+        weights = torch.linalg.solve(gram, columns[others].T @ y[others])
+        width = 1.0 + columns[i] @ torch.linalg.solve(gram, columns[i])  # 1 / (1 − h)
+        spread = ridge.noise * float(width) ** 0.5
+        total -= np.log(spread) + np.log1p(float(y[i] - columns[i] @ weights) ** 2 / spread**2)
+    assert ridge.left_out() == pytest.approx(total, abs=1e-3)
+
+
 def test_weights_count_rows():
     x, y = rows_of("parabola", rows=150)
     basis = basis_of(x, y)

@@ -42,6 +42,9 @@ MECHANISMS = {
     "gaussian, network mean": lambda p: Gaussian(p, (8, 6)),
     "gaussian, network mean and scale": lambda p: Gaussian(p, (8,), (8,), "relu"),
     "gaussian, curve": lambda p: curved(Gaussian(p, mean_curve=(5, p * (p + 1) // 2, 3))),
+    "gaussian, curve, endless": lambda p: curved(
+        Gaussian(p, mean_curve=(5, p * (p + 1) // 2, 3, 1))
+    ),
     "gaussian, interactions": lambda p: interacting(Gaussian(p, mean_curve=(3, 2))),
     "spline": lambda p: Spline(p),
     "spline, curve": lambda p: curved(Spline(p, mean_curve=(5, p * (p + 1) // 2, 3))),

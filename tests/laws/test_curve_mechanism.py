@@ -15,10 +15,10 @@ def features() -> torch.Tensor:
     return 2.0 * torch.randn(3, 200, 2, dtype=torch.float64, generator=derive_generator(0, "x"))
 
 
-@pytest.mark.parametrize("products", [0, 3])
-def test_a_curve_is_the_same_with_and_without_gradients(features, products):
+@pytest.mark.parametrize(("products", "endless"), [(0, 0), (3, 0), (3, 1)])
+def test_a_curve_is_the_same_with_and_without_gradients(features, products, endless):
     generator = derive_generator(0, "curve")
-    curve = Curve(2, 1, 20, products, 5).double()
+    curve = Curve(2, 1, 20, products, 5, endless).double()
     for part in (curve.centres, curve.projection, curve.tilt, curve.weight.detach()):
         part.normal_(generator=generator)
     curve.length_scale.copy_(torch.tensor([0.7, 1.5]))

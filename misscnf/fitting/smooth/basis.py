@@ -11,6 +11,13 @@ Basis functions of which even all rows that show y could tell nothing (D_j below
 against 1 of the prior) are left out. Each is measured in units of its own posterior error, 1/√N:
 so the likelihood of all N rows, which training follows from here, is as steep in every weight. On
 rows that show the family whole, weights and line are a ridge regression (`fit_curve`).
+
+Beyond its edges a curve goes on straight. A parabola of a variable with heavy tails does not, and
+there the few rows far out are those that a straight line misses by a hundred deviations. So the
+curve is tried with products that go on as products too, and takes them where the rows, each
+predicted by the others, have it so. A row i of leverage h_i that a ridge regression misses by r_i
+would be missed by r_i / (1 − h_i) without it; what counts is the log-density of that in a law of
+Cauchy, of scale σ / √(1 − h_i), in which no single row can say much more than that it fits.
 """
 
 from __future__ import annotations
@@ -69,20 +76,23 @@ class Basis:
     """(r,) precision of the prior of each weight"""
     noise: float
     """σ"""
+    endless: bool = False
+    """whether products go on as products beyond the edges"""
 
     @property
-    def size(self) -> tuple[int, int, int]:
-        """Centres, products and basis functions."""
+    def size(self) -> tuple[int, ...]:
+        """Centres, products and basis functions; 1 as a fourth where products are endless."""
         centres, features = self.centres.shape
         products = len(self.projection) - centres - 2 * features
-        return centres, products, self.projection.shape[1]
+        found = centres, products, self.projection.shape[1]
+        return (*found, 1) if self.endless else found
 
     def among(self, columns: Sequence[int], features: int) -> Basis:
         """Returns the same curve in some of more features, in their order; a line in the others.
 
         Length scales of the others are endless, and nothing is made of them.
         """
-        centres, products, functions = self.size
+        centres, products, functions = self.size[:3]
         at, pairs = torch.tensor(columns), torch.triu_indices(features, features)
         both = torch.isin(pairs, at).all(0) & bool(products)
         of_hinges = centres + (both.numel() if products else 0) + at
@@ -140,31 +150,88 @@ def find_basis(
     prior = choose_prior(some, y[few], scale[few], settings)
     if bool((prior.length_scale < settings.narrowest)[_many_valued(some)].any()):
         return None
-    noise = float(prior.noise)
-    enough = settings.least_information * noise**2 / (seen * float(prior.amplitude) ** 2)
+    enough = (
+        settings.least_information * float(prior.noise) ** 2 / (seen * float(prior.amplitude) ** 2)
+    )
     most = settings.most_centres
     spread = spread_centres(some / prior.length_scale, enough * scale[few].square(), most)
     if len(spread) > most:
         return None
     z, edges = some[spread], _edges(x, prior.length_scale, settings)
-    projection = _deviations(prior, z)
-    raw_basis = _raw_basis(x, x.clamp(edges[0], edges[1]), z, prior) @ projection
-    raw_basis, line, y = raw_basis / scale[:, None], line_of(x) / scale[:, None], y / scale
-    root = torch.linalg.cholesky(line.T @ line + JITTER * torch.eye(line.shape[1]).to(line))
-    tilt = torch.cholesky_solve(line.T @ raw_basis, root)
-    raw_basis = raw_basis - line @ tilt
-    straight = y - line @ torch.cholesky_solve(line.T @ y[:, None], root)[:, 0]
-    strength, turn = torch.linalg.eigh(raw_basis.T @ raw_basis)
-    pull = (turn.T @ (raw_basis.T @ straight)).square()
-    noise = _noise(noise, strength, pull, straight, line.shape[1])
-    information = strength.clamp(min=0.0) / noise**2
+    about = (x, y, scale, z, edges, prior)
+    fit = _Ridge.of(*about, endless=False)
+    if len(prior.curvature) and bool(((x < edges[0]) | (x > edges[1])).any()):
+        other = _Ridge.of(*about, endless=True)
+        if other.left_out() > fit.left_out() + settings.worth:
+            fit = other
+    information = fit.strength.clamp(min=0.0) / fit.noise**2
     of_all = information * seen / len(y)
     known = of_all > settings.least_information
     if not known.any():
         return None
     unit = ((1.0 + information[known]) / rows).sqrt()
-    turn = turn[:, known] / unit
-    return Basis(z, prior.length_scale, projection @ turn, tilt @ turn, edges, unit**-2.0, noise)
+    turn = fit.turn[:, known] / unit
+    found = fit.projection @ turn, fit.tilt @ turn, edges, unit**-2.0, fit.noise, fit.endless
+    return Basis(z, prior.length_scale, *found)
+
+
+@dataclass(frozen=True)
+class _Ridge:
+    """The ridge regression of some rows on a line and on what a curve is made of."""
+
+    projection: Tensor
+    """(M + products + 2 f, r) what a curve is made of, in units of its deviations"""
+    tilt: Tensor
+    """(1 + f, r) what a line says of it"""
+    strength: Tensor
+    """(r,) D"""
+    turn: Tensor
+    """(r, r) U"""
+    noise: float
+    """σ"""
+    endless: bool
+    misses: Tensor
+    """(n,) what a line leaves, over s"""
+    raw_basis: Tensor
+    """(n, r) F, over s"""
+    of_line: Tensor
+    """(n,) leverages of the line"""
+
+    @staticmethod
+    def of(
+        x: Tensor,
+        y: Tensor,
+        scale: Tensor,
+        z: Tensor,
+        edges: Tensor,
+        prior: Prior,
+        *,
+        endless: bool,
+    ) -> _Ridge:
+        """Fits rows; arguments as in `find_basis`, centres, edges, prior."""
+        projection = _deviations(prior, z)
+        raw_basis = _raw_basis(x, edges, z, prior, endless=endless) @ projection
+        raw_basis, line, y = raw_basis / scale[:, None], line_of(x) / scale[:, None], y / scale
+        root = torch.linalg.cholesky(line.T @ line + JITTER * torch.eye(line.shape[1]).to(line))
+        tilt = torch.cholesky_solve(line.T @ raw_basis, root)
+        raw_basis = raw_basis - line @ tilt
+        straight = y - line @ torch.cholesky_solve(line.T @ y[:, None], root)[:, 0]
+        strength, turn = torch.linalg.eigh(raw_basis.T @ raw_basis)
+        pull = (turn.T @ (raw_basis.T @ straight)).square()
+        noise = _noise(float(prior.noise), strength, pull, straight, line.shape[1])
+        of_line = torch.linalg.solve_triangular(root, line.T, upper=False).square().sum(0)
+        found = (projection, tilt, strength, turn, noise, endless)
+        return _Ridge(*found, straight, raw_basis, of_line)
+
+    def left_out(self) -> float:
+        """Returns how likely all rows are, each given the others, in laws of Cauchy."""
+        functions = self.raw_basis @ self.turn
+        ridge = self.strength.clamp(min=0.0) + self.noise**2
+        missed = self.misses - functions @ ((functions.T @ self.misses) / ridge)
+        leverage = self.of_line + (functions.square() / ridge).sum(1)
+        free = (1.0 - leverage).clamp(min=1e-9)
+        spread = self.noise / free.sqrt()
+        return -float((spread.log() + torch.log1p((missed / free / spread).square())).sum())
 
 
 def _many_valued(x: Tensor) -> Tensor:
@@ -190,11 +257,11 @@ def _deviations(prior: Prior, z: Tensor) -> Tensor:
     return torch.block_diag(of_radial_basis, prior.spreads().diag(), of_hinges.diag())
 
 
-def _raw_basis(x: Tensor, inside: Tensor, z: Tensor, prior: Prior) -> Tensor:
+def _raw_basis(x: Tensor, edges: Tensor, z: Tensor, prior: Prior, *, endless: bool) -> Tensor:
     """Returns what a curve is made of (`Curve.raw_basis`), (n, M + products + 2 f)."""
-    length = prior.length_scale
+    length, inside = prior.length_scale, x.clamp(edges[0], edges[1])
     radial = radial_basis(x / length, inside / length, z / length)
-    products = products_of(x, inside, len(prior.curvature))
+    products = products_of(x, x if endless else inside, len(prior.curvature))
     return torch.cat([radial, products, hinges(x, inside)], 1)
 
 
