@@ -12,8 +12,8 @@ information A is that of n rows of the sample: another A takes another way to th
 rows are parted by their number alone, and the sum is taken in their order, so that one worker and
 many find the same bits (`misscnf.workers`).
 
-Networks and richer noise stay as the sample has them: so many passes by small steps over so many
-rows would take days, and the error that the sample leaves is small.
+Networks and richer noise go on from where the sample has brought them, by small steps through all
+rows (`train.lanes`). Lines and curves beside them follow by Newton steps, while networks stay.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ from misscnf.fitting.settings import Settings
 from misscnf.fitting.solve.fisher import row_log_likelihood, rows_by_chance
 from misscnf.fitting.solve.linear import fit_linear_gaussian
 from misscnf.fitting.solve.sandwich import Information, measure_information, moved
+from misscnf.fitting.timings import Timings
 from misscnf.fitting.train.checkpoint import Checkpoint, fingerprint
+from misscnf.fitting.train.lanes import train_in_lanes
 from misscnf.fitting.train.loop import EpochRecord, Watcher
 from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals import Effort
@@ -94,29 +96,33 @@ def fit_many(
         return fit_model(structure, followed, None, settings, **about), True
     train, held_out = sample
     few = len(train) + (0 if held_out is None else len(held_out))
-    fitted = fit_model(structure, train, held_out, settings, **about)
-    if not all(fitted.model.block(b).solvable for b in range(len(fitted.model.blocks))):
-        logger.warning(
-            "The fit is that of %d rows by chance: it has networks or richer noise, which are not "
-            "moved on to all %d rows.",
-            few,
-            len(rows),
-        )
+    why = _why_of_sample(structure, train, settings)
+    given = settings if why else _for_sample(settings, len(train))
+    fitted = fit_model(structure, train, held_out, given, **about)
+    if why and (structure.graph.latent or _networks(fitted.model)):
+        logger.warning("The fit stays that of %d rows by chance: %s.", few, why)
         note = EpochRecord(epoch=len(fitted.history) + 1, stage=f"of {few} rows by chance")
         return replace(fitted, history=[*fitted.history, note]), False
     logger.info(
         "The forms are those of %d rows by chance; now all %d rows move them.", few, len(rows)
     )
-    if structure.graph.latent:
-        logger.warning("Beside hidden causes the fit stays that of %d rows by chance.", few)
-        return fitted, False
+    trained, timings = list[EpochRecord](), Timings(fitted.timings)
+    if _networks(fitted.model):
+        place = _checkpoint(checkpoint, "networks, all rows", fitted, rows, settings, seed)
+        to_train = (rows, held_out, settings, seed, device, watch, place, tell)
+        with timings.stage("networks, all rows"):
+            model, trained = train_in_lanes(fitted.model, *to_train)
+        fitted = replace(fitted, model=model)
     if all(form is not None for form in fitted.model.linear_forms()):
         followed = rows if tell is None else ToldRows(rows, tell, "sums of all rows")
-        found = fit_linear_gaussian(fitted.structure, followed, settings.solving)
+        with timings.stage("all rows"):
+            found = fit_linear_gaussian(fitted.structure, followed, settings.solving)
         model, passes = found.model, [found.log_prob]
     else:
-        place = _checkpoint(checkpoint, fitted, rows, settings, seed)
-        model, passes = move_to_all(fitted.model, rows, train, settings, seed, watch, place, tell)
+        place = _checkpoint(checkpoint, "all rows", fitted, rows, settings, seed)
+        to_move = (rows, train, settings, seed, watch, place, tell)
+        with timings.stage("all rows"):
+            model, passes = move_to_all(fitted.model, *to_move)
     for block, rival in fitted.rivals.items():
         logger.info(
             "The sample hardly tells whether the law of %r is the %s that was not taken; "
@@ -125,10 +131,11 @@ def fit_many(
             rival.form,
         )
     history = [
-        EpochRecord(epoch=number + 1, train=mean, stage=f"all {len(rows)} rows")
-        for number, mean in enumerate(passes)
+        *(replace(record, stage=f"networks, all {len(rows)} rows") for record in trained),
+        *(EpochRecord(epoch=0, train=mean, stage=f"all {len(rows)} rows") for mean in passes),
     ]
-    return replace(fitted, model=model, history=history, rivals={}), True
+    history = [replace(record, epoch=number + 1) for number, record in enumerate(history)]
+    return replace(fitted, model=model, history=history, rivals={}, timings=timings), True
 
 
 @dataclass(frozen=True)
@@ -157,6 +164,8 @@ def move_to_all(
 ) -> tuple[StructuralModel, list[float]]:
     """Returns lines and curves at the maximum for all rows, and the log-density of each pass.
 
+    Networks stay as they are.
+
     Arguments:
         model: Their maximum for a sample.
         rows: All rows.
@@ -167,7 +176,9 @@ def move_to_all(
         checkpoint: Where each pass is kept.
         tell: Is told how far a pass has come.
     """
-    rules, found = settings.streaming, list[float]()
+    rules, found, held = settings.streaming, list[float](), _networks(model)
+    if len(held) == len(model.blocks):
+        return model, found
     information = _information(model, rows, sample, settings, seed)
     kept = None if checkpoint is None else checkpoint.read()
     if kept is not None:
@@ -181,7 +192,7 @@ def move_to_all(
         else:
             best = _Place(model, value, gradient, information.newton_moves(gradient[None])[0])
         gain = 0.5 * share * float(best.gradient @ best.move)
-        model = moved(best.model, share * best.move)
+        model = moved(best.model, share * best.move, held)
         found.append(best.value / len(rows))
         if checkpoint is not None:
             checkpoint.write(model.state_dict(), {"passes": found})
@@ -201,7 +212,7 @@ def _information(
     some = rows_by_chance(sample, settings.streaming.information_rows)
     count, effort = settings.solving.whitening_completions, settings.integration.completions
     drawn = Completions.draw(model, some, count, derive_generator(seed, "information"), effort)
-    found = measure_information(model, drawn, settings.replicates)
+    found = measure_information(model, drawn, settings.replicates, held=_networks(model))
     times = len(rows) / len(some)
     return replace(found, matrix=times * found.matrix, complete=times * found.complete)
 
@@ -232,11 +243,12 @@ def _pass_over(
     values, gradients = zip(*each(_part, parts, tell=count), strict=True)
     value, gradient = sum(values), torch.stack(gradients).sum(0)
     laws = [model.block(block) for block in range(len(model.blocks))]
+    laws = [law for law in laws if law.solvable]
     priors = [prior for prior in (law.log_prior() for law in laws) if prior is not None]
     if priors:
-        prior = torch.stack(priors).sum()
-        by = torch.autograd.grad(prior, list(model.parameters()), allow_unused=True)
-        parts_of = zip(by, model.parameters(), strict=True)
+        prior, moving = torch.stack(priors).sum(), [at for law in laws for at in law.parameters()]
+        by = torch.autograd.grad(prior, moving, allow_unused=True)
+        parts_of = zip(by, moving, strict=True)
         pull = [torch.zeros_like(at) if of is None else of for of, at in parts_of]
         value, gradient = value + float(prior.detach()), gradient + _vector(pull)
     return value, gradient
@@ -251,12 +263,42 @@ def _part(
         plan = Plan.make(model.graph, batch.observed)
         model = copy.deepcopy(model)  # whose gradients are this part's alone
         model.zero_grad()
+        for block in _networks(model):
+            model.block(block).requires_grad_(requires_grad=False)
         value = row_log_likelihood(model, MemoryRows(*batch), plan, effort).sum()
         gradient = [
             torch.zeros_like(part) if part.grad is None else part.grad
             for part in model.parameters()
+            if part.requires_grad
         ]
         return float(value), _vector(gradient) * (stop - start)
+
+
+def _networks(model: StructuralModel) -> frozenset[int]:
+    """Returns the blocks that are trained, and not solved for."""
+    blocks = range(len(model.blocks))
+    return frozenset(block for block in blocks if not model.block(block).solvable)
+
+
+def _why_of_sample(structure: Structure, sample: RowSource, settings: Settings) -> str:
+    """Says why a fit with networks stays that of a sample; nothing where all rows can move it."""
+    if structure.graph.latent:
+        return "beside hidden causes all rows do not move it on"
+    most = settings.training.most_together
+    if Plan.of(structure.graph, sample).largest() > most:
+        return (
+            f"it has networks, and some rows hide more than {most} columns together, which each "
+            f"step through all rows would have to integrate over"
+        )
+    return ""
+
+
+def _for_sample(settings: Settings, rows: int) -> Settings:
+    """Returns settings by which a sample brings networks to where all rows take them on."""
+    training = settings.training
+    steps = math.ceil(rows / training.batch_for(rows))
+    epochs = min(training.epochs, math.ceil(settings.streaming.network_steps / steps))
+    return replace(settings, training=replace(training, epochs=epochs))
 
 
 def _vector(parts: list[Tensor]) -> Tensor:
@@ -265,6 +307,7 @@ def _vector(parts: list[Tensor]) -> Tensor:
 
 def _checkpoint(
     folder: str | os.PathLike[str] | None,
+    stage: str,
     fitted: Fitted,
     rows: RowSource,
     settings: Settings,
@@ -274,4 +317,4 @@ def _checkpoint(
         return None
     start = [float(part.double().sum()) for part in fitted.model.parameters()]
     about = {"settings": settings.to_dict(), "seed": seed, "start": start}
-    return Checkpoint(folder, "all rows", fingerprint(about, rows))
+    return Checkpoint(folder, stage, fingerprint(about, rows))

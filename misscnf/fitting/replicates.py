@@ -131,6 +131,19 @@ def bootstrap_weights(count: int, rows: int, seed: int) -> Tensor:
     return weights / weights.mean(1, keepdim=True)
 
 
+def weights_standing_for(count: int, rows: int, of: int, seed: int) -> Tensor:
+    """Returns weights of rows that each stand for so many more, (count, rows).
+
+    The mean of k Exp(1) weights is a Gamma(k) number over k, with variance 1/k: replicates of n
+    rows by chance then spread as those of N = k n rows would.
+    """
+    times = max(of / rows, 1.0)
+    shape = torch.full((count, rows), times, dtype=torch.float64)
+    generator = derive_generator(seed, "bootstrap of all rows")
+    weights = torch._standard_gamma(shape, generator=generator)
+    return weights / weights.mean(1, keepdim=True)
+
+
 @solvable()
 @one_thread()
 def replicate_fit(
@@ -192,8 +205,10 @@ def _replicate(
     if lines:
         with timings.stage("linear model"):
             found_line = fit_linear(structure, rows, settings).model
-        line = _one_step(found_line, rows, weights, settings, seed, timings)
+        line = _one_step(found_line, rows, weights, settings, seed, timings, stands_for)
         starts, weights = list(line.models[:count]), weights[:count]
+    if stands_for is not None:
+        weights = weights_standing_for(count, len(rows), stands_for, seed)
     models = []
     for replicate, start in enumerate(starts):
         found = _afresh(model, start)

@@ -23,7 +23,7 @@ say little of spreads as the prior leaves it:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import torch
@@ -139,11 +139,17 @@ class Information:
 
 
 class VectorLaw:
-    """One mechanism as a function of the vector of its parameters."""
+    """One mechanism as a function of the vector of its parameters.
 
-    def __init__(self, mechanism: Mechanism, start: int = 0) -> None:
+    Arguments:
+        mechanism: The mechanism.
+        start: Where its parameters begin among all.
+        held: Whether they are left out, since they stay as they are.
+    """
+
+    def __init__(self, mechanism: Mechanism, start: int = 0, *, held: bool = False) -> None:
         self.shell = LogProb(mechanism)
-        parameters = dict(mechanism.named_parameters())
+        parameters = {} if held else dict(mechanism.named_parameters())
         self.shapes = {f"mechanism.{at}": part.shape for at, part in parameters.items()}
         none = torch.zeros(0, dtype=torch.float64)  # of a hidden root, which has no parameters
         self.vector = torch.cat([none, *(part.detach().flatten() for part in parameters.values())])
@@ -199,6 +205,7 @@ def measure_information(
     completions: Completions,
     settings: Replication | None = None,
     rows: Tensor | None = None,
+    held: Collection[int] = (),
 ) -> Information:
     """Returns scores and information of a fitted model whose parameters are few.
 
@@ -210,9 +217,10 @@ def measure_information(
         completions: Completions of the rows by it; two at least.
         settings: Numbers of the Newton steps.
         rows: Some of the rows; None for all.
+        held: Blocks that stay as they are, such as networks; their parameters are left out.
     """
     settings = settings or Replication()
-    blocks, by_node, size = _laws(model)
+    blocks, by_node, size = _laws(model, held)
     rows = torch.arange(len(completions)) if rows is None else rows
     matrix, complete = torch.zeros(2, size, size, dtype=torch.float64)
     scores, taken_back, seen = list[Tensor](), list[Tensor](), 0
@@ -268,11 +276,13 @@ def spread_along(
     return spread, noise
 
 
-def _laws(model: StructuralModel) -> tuple[list[VectorLaw], list[VectorLaw], int]:
+def _laws(
+    model: StructuralModel, held: Collection[int] = ()
+) -> tuple[list[VectorLaw], list[VectorLaw], int]:
     """Returns the law of each block, that of each node, and how many parameters there are."""
     blocks, size = list[VectorLaw](), 0
     for block in range(len(model.blocks)):
-        blocks.append(VectorLaw(model.block(block), size))
+        blocks.append(VectorLaw(model.block(block), size, held=block in held))
         size = blocks[-1].place.stop
     return blocks, [blocks[block] for block in model.block_of], size
 
@@ -360,6 +370,8 @@ class _ComponentScores:
         start = self.size.cumsum(0) - self.size
         entries = matrix.flatten()
         for size in self.size.unique().tolist():  # those of one size together
+            if not size:  # nothing around it moves
+                continue
             at_once = max(1, ENTRIES_AT_ONCE // (size * max(size, count)))
             for some in start[self.size == size].split(at_once):
                 place = some[:, None] + torch.arange(size)
@@ -390,12 +402,15 @@ def one_step_replicates(
     return [moved(model, move) for move in found.replicate_moves(weights, seed)]
 
 
-def moved(model: StructuralModel, move: Tensor) -> StructuralModel:
-    """Returns a copy whose parameters are moved, block by block."""
+def moved(model: StructuralModel, move: Tensor, held: Collection[int] = ()) -> StructuralModel:
+    """Returns a copy whose parameters are moved, block by block, but for those that are held."""
     names, state = iter(dict(model.named_parameters())), dict[str, Tensor]()
     start = 0
     for block in range(len(model.blocks)):
         mechanism, steps = model.block(block), dict[str, Tensor]()
+        if block in held:
+            state |= {next(names): own.detach() for own in mechanism.parameters()}
+            continue
         for name, own in mechanism.named_parameters():
             steps[name] = move[start : start + own.numel()].reshape(own.shape)
             start += own.numel()
