@@ -202,6 +202,24 @@ def test_the_expected_log_factors_have_the_gradient_of_the_integral(name):
     assert ((found.mean(0) - exact).abs() < 9.0 * error + bias).all()
 
 
+@pytest.mark.parametrize("name", WAYS)
+def test_a_table_in_single_precision_has_the_same_value(name):
+    case = Case(name, 5)  # networks are trained in it
+    exact = free_log_prob(case.model, case.values, case.plan).detach()
+    for integral in case.integrals():
+        exact[integral.components.row] += integral.log_integral()
+    case.model, case.values = case.model.float(), case.values.float()
+    found = free_log_prob(case.model, case.values, case.plan)
+    for integral in case.integrals():
+        found = found.index_add(0, integral.components.row, integral.log_integral().to(found))
+        weight = torch.full((len(integral.components),), 1.0 / case.rows)
+        integral.expected_log_factors(case.model, case.values, weight).backward()
+        integral.draw(3, generator(2))
+    # The same random numbers, rounded: a guide's place moves with them.
+    tolerance = 1e-4 if case.way.exact else 0.05
+    assert torch.allclose(found.double(), exact, rtol=0.0, atol=tolerance)
+
+
 def flat_gradient(model):
     parameters = list(model.parameters())
     gradient = [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in parameters]
@@ -225,6 +243,20 @@ def test_steep_evidence_is_left_to_another_way():
         found, left = gauss_hermite(Problem(model, values, effort, generator(1)), components)
         assert left.tolist() == [steep]
         assert len(found) == (not steep)
+
+
+def test_a_network_that_bends_the_evidence_is_read_in_the_precision_of_the_table():
+    model = mixed_model("x1 -> b", (8,), seed=3)
+    plan = Plan.make(model.graph, torch.tensor([[False, True]]))
+    found = {}
+    for dtype in (torch.float64, torch.float32):
+        model, values = model.to(dtype), torch.tensor([[0.0, 1.0]], dtype=dtype)
+        problem = Problem(model, values, EFFORT, generator(1))
+        (integral,), left = gauss_hermite(problem, plan.components(), 16)
+        assert not left.any()
+        assert integral.draw(3, generator(2)).isfinite().all()
+        found[dtype] = integral.log_integral().item()
+    assert found[torch.float32] == pytest.approx(found[torch.float64], abs=1e-5)
 
 
 # What an effort is

@@ -79,8 +79,8 @@ class GaussianIntegral:
         root = self.root.detach().transpose(1, 2)
         away = torch.linalg.solve_triangular(root, eye.expand_as(root), upper=True)
         points = mean[..., None] + torch.cat([away, -away], dim=-1)
-        hidden = points[self.components.cell_component, self.slot]
-        log_joint = Sweep(model, values.to(hidden), self.components).log_joint(hidden)
+        hidden = points[self.components.cell_component, self.slot].to(values)
+        log_joint = Sweep(model, values, self.components).log_joint(hidden)
         return (weight * log_joint.mean(1)).sum()
 
 

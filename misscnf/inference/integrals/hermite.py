@@ -77,7 +77,8 @@ class HermiteIntegral(WeightedDraws):
         """Resamples draws of the normal law by the evidence that bends, (H, count)."""
         assert self.problem is not None
         model, points = self.problem.model, self.problem.effort.for_completions(count).draws
-        values = _normal(self.problem, self.components).draw(points, generator, even=even)
+        drawn = _normal(self.problem, self.components).draw(points, generator, even=even)
+        values = drawn.to(self.problem.values)
         bent = self.components.with_evidence(_levels(model, self.components))
         log_weight = self.problem.sweep(bent).log_evidence(values)
         return WeightedDraws(self.components, values, log_weight).draw(count, generator, even=even)
@@ -126,6 +127,7 @@ def _integrate(
     root = normal.root.transpose(1, 2)
     away = torch.linalg.solve_triangular(root, places.T.expand(len(root), -1, -1), upper=True)
     values = (normal.mean[..., None] + away)[components.cell_component, normal.slot]
+    values = values.to(problem.values)  # the closed form is double, networks are as the table is
     bent = components.with_evidence(_levels(model, components))
     log_evidence = problem.sweep(bent).log_evidence(values)
     mass = torch.softmax(log_evidence + log_share, -1)
