@@ -121,7 +121,8 @@ class Desk:
             answer = {**found.to_dict(), "title": found.title, "told": found.told}
         elif call.method == "risk":
             risks = fitted.risk(data=frame, **call.arguments)
-            answer = {**risks.to_dict(), "told": str(risks)}
+            lines = str(risks).partition(f"\n{risks.time} ")  # the page draws the table itself
+            answer = {**risks.to_dict(), "told": lines[0]}
             answer["table"] = risks.table.to_dict(orient="records")
         elif call.method == "curve":
             curve = fitted.curve(data=frame, **call.arguments)

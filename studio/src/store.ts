@@ -101,6 +101,7 @@ class Store {
 
   private hear(message: { what: string; revision?: number; job?: Job | null }): void {
     if (message.what === "job") this.set({ job: message.job ?? null });
+    else if (message.what === "opened") void this.load(true);
     else if (message.what === "closed") this.set({ gone: true });
     else if (message.what === "project" || message.revision !== this.state.project?.revision) {
       void this.load(false);
@@ -175,6 +176,18 @@ class Store {
     }
   }
 
+  /** Opens another project beside this one, or begins one there. */
+  async open(name: string, anew: boolean): Promise<void> {
+    try {
+      this.set({ notice: null });
+      await this.settled();
+      await send("/api/open", { name, new: anew });
+      this.go("table");
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
   /** Draws something else: the one way in which a drawing changes. */
   draw(next: Drawing | string): boolean {
     if (typeof next === "string") {
@@ -236,6 +249,7 @@ class Store {
     window.clearTimeout(this.timer);
     while (this.saving) await new Promise((done) => setTimeout(done, 20));
     await this.save();
+    if (this.state.conflict) throw new Error("the drawing was changed in another tab: choose above which of the two to keep.");
   }
 
   async takeTheirs(): Promise<void> {
@@ -294,7 +308,7 @@ class Store {
 
   async job(path: "fit" | "report" | "cancel"): Promise<void> {
     try {
-      await this.settled();
+      if (path !== "cancel") await this.settled();
       await send(`/api/${path}`, {});
     } catch (error) {
       this.fail(error);
