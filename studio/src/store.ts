@@ -13,6 +13,9 @@ export const STEPS: Step[] = ["table", "graph", "fit", "ask", "report", "code", 
 /** Longer tables are checked on so many rows first, and then whole when it is asked for. */
 const QUICK_ROWS = 5000;
 const LONG_TABLE = 20000;
+/** Of more nodes a quick report comes first, and the whole one when the hand has rested. */
+const MANY_NODES = 20;
+const REST = 1000;
 
 export interface Check {
   report: Report | null;
@@ -279,9 +282,24 @@ class Store {
     this.checking = true;
     this.set({ check: { ...this.state.check, busy: true } });
     const rows = !all && table.rows > LONG_TABLE ? QUICK_ROWS : null;
-    send<Report>("/api/check", { drawing, rows })
+    const many = drawing.nodes.length > MANY_NODES;
+    this.check(drawing, rows, many, () => {
+      if (many) window.setTimeout(() => { this.complete(key, rows); }, REST);
+    });
+  }
+
+  /** Asks for the whole report on what is still drawn. */
+  private complete(key: string, rows: number | null): void {
+    if (this.checked !== key || this.checking) return;
+    this.checking = true;
+    this.check(this.drawing, rows, false, () => undefined);
+  }
+
+  private check(drawing: Drawing, rows: number | null, quick: boolean, then: () => void): void {
+    send<Report>("/api/check", { drawing, rows, quick })
       .then((report) => {
         this.set({ check: { report, refused: null, busy: false } });
+        then();
       })
       .catch((error: unknown) => {
         const sentence = error instanceof Error ? error.message : String(error);

@@ -73,6 +73,8 @@ export interface Report {
   thin: string[];
   among: number;
   checked: number;
+  /** Whether what only boosted trees can confirm is still to come. */
+  quick: boolean;
   visits?: Record<string, number>[];
 }
 
