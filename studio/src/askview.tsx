@@ -3,7 +3,8 @@
 import { useState } from "preact/hooks";
 import { Curve, Forest, number } from "./charts";
 import { Progress } from "./fitview";
-import { BLANK, ends, firstQuestion, grid, inWords, sideBySide } from "./question";
+import { columnOf } from "./drawing";
+import { BLANK, ends, firstQuestion, grid, inWords, rules, sideBySide, worse } from "./question";
 import { store, useStore } from "./store";
 import type { Answer, Question } from "./types";
 
@@ -19,10 +20,22 @@ export function AskView() {
       </section>
     );
   }
-  const names = project.model.drawing.nodes.filter((node) => !node.latent && !node.name.startsWith("missing(")).map((node) => node.name);
+  const fitted = project.model.drawing;
+  const overTime = !!fitted.panel;
+  const events = Object.entries(fitted.kinds).filter(([, kind]) => kind === "event").map(([name]) => name);
+  const shown = fitted.nodes.filter((node) => !node.latent && !node.name.startsWith("missing(")).map((node) => node.name);
+  const names = overTime ? [...new Set(shown.map(columnOf))] : shown;
   const change = (part: Partial<Question>) => { setAsked({ ...asked, ...part }); };
   const running = job?.state === "running";
-  const kinds = [["effect", "Effect"], ["curve", "Dose and response"], ["row", "One row"]] as const;
+  const kinds: [Question["kind"], string][] = overTime
+    ? [["effect", "Effect"], ["risk", "Risk over time"]]
+    : [["effect", "Effect"], ["curve", "Dose and response"], ["sensitivity", "If the loss is worse"], ["row", "One row"]];
+  const begun = (kind: Question["kind"]): Partial<Question> => {
+    if (kind === "sensitivity") return { kind, ...worse(asked.what, table, asked.on) };
+    if (kind === "risk") return { kind, on: events.includes(asked.on) ? asked.on : events[0] ?? "" };
+    if (kind === "curve") return { kind, ...(asked.along ? grid(table, asked.along) : {}) };
+    return { kind };
+  };
   return (
     <section class="page wide ask">
       <form
@@ -36,9 +49,10 @@ export function AskView() {
         {!store.fitted && <p class="flag">Answers are about the fitted graph, not about what was drawn since.</p>}
         <div class="row" role="group" aria-label="kind of question">
           {kinds.map(([kind, words]) => (
-            <button type="button" key={kind} aria-pressed={asked.kind === kind} onClick={() => { change({ kind }); }}>{words}</button>
+            <button type="button" key={kind} aria-pressed={asked.kind === kind} onClick={() => { change(begun(kind)); }}>{words}</button>
           ))}
         </div>
+        {overTime && <p class="quiet">What is done is done at every visit: a value, or a rule such as <code>L[t] &lt; 350</code>. An outcome is that of the last visit.</p>}
         {asked.kind === "row" ? (
           <>
             <label class="field">Row of the table
@@ -49,12 +63,13 @@ export function AskView() {
           </>
         ) : (
           <>
-            <label class="field">Outcome
+            <label class="field">{asked.kind === "risk" ? "Event" : "Outcome"}
               <select value={asked.on} required onChange={(e) => { change({ on: e.currentTarget.value }); }}>
                 <option value="">choose…</option>
-                {names.map((name) => <option key={name} value={name}>{name}</option>)}
+                {(asked.kind === "risk" ? events : names).map((name) => <option key={name} value={name}>{name}</option>)}
               </select>
             </label>
+            {asked.kind === "risk" && !events.length && <p class="flag">No column is of the kind event: choose that kind in the table, and fit again.</p>}
             {asked.kind === "curve" ? (
               <fieldset>
                 <legend>Along</legend>
@@ -76,6 +91,15 @@ export function AskView() {
               <Arm title="Do" values={asked.do} names={names} set={(values) => { change({ do: values }); }} />
             )}
             <Arm title="Versus" values={asked.versus} names={names} set={(values) => { change({ versus: values }); }} empty="as it is, without intervention" />
+            {asked.kind === "sensitivity" && <Worse asked={asked} names={names} change={change} />}
+            {asked.kind === "risk" && (
+              <label class="field">Other events
+                <select value={asked.competing} onChange={(e) => { change({ competing: e.currentTarget.value as Question["competing"] }); }}>
+                  <option value="total">end a course, as they do</option>
+                  <option value="removed">are removed</option>
+                </select>
+              </label>
+            )}
             <details>
               <summary>Who, and what of it</summary>
               <label class="field">Only where
@@ -89,20 +113,20 @@ export function AskView() {
                   </select>
                 </label>
               )}
-              <label class="field">Averaged over
+              {asked.kind !== "risk" && <label class="field">Averaged over
                 <select value={asked.population} onChange={(e) => { change({ population: e.currentTarget.value }); }}>
                   <option value="">what fits the graph</option>
                   <option value="rows">the rows of the table</option>
                   <option value="model">units of the model</option>
                 </select>
-              </label>
-              <label class="field">Statistic
+              </label>}
+              {asked.kind !== "risk" && <label class="field">Statistic
                 <input value={asked.statistic} list="statistics" onInput={(e) => { change({ statistic: e.currentTarget.value }); }} />
                 <datalist id="statistics"><option value="mean" /><option value="median" /><option value="trimmed" /><option value="0.9" /></datalist>
-              </label>
-              <label class="field">Level whose risk is compared
+              </label>}
+              {asked.kind !== "risk" && <label class="field">Level whose risk is compared
                 <input value={asked.event} onInput={(e) => { change({ event: e.currentTarget.value }); }} />
-              </label>
+              </label>}
               {asked.kind === "effect" && (
                 <label class="choice">
                   <input type="checkbox" checked={asked.treated} onChange={(e) => { change({ treated: e.currentTarget.checked }); }} />
@@ -129,6 +153,48 @@ export function AskView() {
   );
 }
 
+interface WorseProps { asked: Question; names: string[]; change: (part: Partial<Question>) => void }
+
+/** What cannot be known of a loss: who is lost, or what the lost values would have been. */
+function Worse({ asked, names, change }: WorseProps) {
+  const { table } = useStore();
+  return (
+    <fieldset>
+      <legend>If</legend>
+      <label class="field whole">what is not known is
+        <select value={asked.what} onChange={(e) => { change(worse(e.currentTarget.value as Question["what"], table, asked.on)); }}>
+          <option value="shift">lost values are shifted by</option>
+          <option value="ratio">lost values are multiplied by</option>
+          <option value="strength">log-odds of a loss, a standard deviation</option>
+        </select>
+      </label>
+      <div class="row">
+        {(["low", "high", "step"] as const).map((part) => (
+          <label class="field short" key={part}>{part === "low" ? "from" : part === "high" ? "to" : "in steps of"}
+            <input type="number" step="any" value={asked[part]} onInput={(e) => { change({ [part]: Number(e.currentTarget.value) }); }} />
+          </label>
+        ))}
+      </div>
+      {asked.what === "strength" ? (
+        <label class="field">Column that is lost
+          <select value={asked.loss} onChange={(e) => { change({ loss: e.currentTarget.value }); }}>
+            <option value="">the outcome</option>
+            {names.filter((name) => name !== asked.on).map((name) => <option key={name} value={name}>{name}</option>)}
+          </select>
+        </label>
+      ) : (
+        <label class="field">In
+          <select value={asked.arm} onChange={(e) => { change({ arm: e.currentTarget.value as Question["arm"] }); }}>
+            <option value="">both arms</option>
+            <option value="do">the first arm</option>
+            <option value="versus">the second arm</option>
+          </select>
+        </label>
+      )}
+    </fieldset>
+  );
+}
+
 interface ArmProps { title: string; values: Record<string, string>; names: string[]; set: (values: Record<string, string>) => void; empty?: string }
 
 /** What is set to what: a level, a number, or a rule such as min(dose, 2). */
@@ -146,6 +212,14 @@ function Arm({ title, values, names, set, empty }: ArmProps) {
             {name}
             <input aria-label={`${title} ${name}`} required list={`levels-${name}`} value={value} onInput={(e) => { set({ ...values, [name]: e.currentTarget.value }); }} />
             <datalist id={`levels-${name}`}>{levels.map(([level]) => <option key={level} value={level} />)}</datalist>
+            <select class="rules" aria-label={`${title} ${name}: a rule`} value="" onChange={(event) => {
+              const rule = event.currentTarget.value;
+              event.currentTarget.value = "";
+              if (rule) set({ ...values, [name]: rule });
+            }}>
+              <option value="">rule…</option>
+              {rules(name).map(([words, rule]) => <option key={rule} value={rule}>{words}: {rule}</option>)}
+            </select>
             <button type="button" class="small" aria-label={`leave out ${name}`} onClick={() => { set(Object.fromEntries(Object.entries(values).filter(([key]) => key !== name))); }}>×</button>
           </label>
         );
@@ -200,7 +274,9 @@ function Card({ one, again }: { one: Answer; again: (question: Question) => void
         </>
       )}
       {answer.told && <p class="told">{answer.told}</p>}
-      {answer.curve && <CurveAnswer one={one} />}
+      {answer.curve && <CurveAnswer one={one} rows={answer.curve} />}
+      {answer.points && <CurveAnswer one={one} rows={answer.points} />}
+      {answer.table && <CurveAnswer one={one} rows={answer.table} />}
       {answer.cells && <RowAnswer one={one} />}
       <div class="row">
         <button class="link" onClick={() => { again({ ...BLANK, ...question }); }}>change and ask again</button>
@@ -210,14 +286,25 @@ function Card({ one, again }: { one: Answer; again: (question: Question) => void
   );
 }
 
-function CurveAnswer({ one }: { one: Answer }) {
-  const rows = one.answer.curve!;
-  const { along, on } = one.question;
+const EFFECTS = { y: "estimate", low: "lower", high: "upper" };
+const RISKS = { y: "risk", low: "risk_lower", high: "risk_upper" };
+
+function CurveAnswer({ one, rows }: { one: Answer; rows: Record<string, number | null>[] }) {
+  const { kind, on } = one.question;
   const columns = Object.keys(rows[0] ?? {});
+  const along = kind === "curve" ? one.question.along : columns[0] ?? "";
+  const named = kind === "risk" ? one.answer.time ?? along : along;
   const drawable = typeof rows[0]?.[along] === "number" && !columns.includes("level");
+  const beside = columns.includes("versus") ? { y: "versus", own: "first arm", words: "second arm" } : undefined;
   return (
     <>
-      {drawable && <figure><Curve rows={rows} along={along} outcome={on} /></figure>}
+      {drawable && (
+        <figure>
+          {kind === "curve" && <Curve rows={rows} along={along} outcome={on} />}
+          {kind === "sensitivity" && <Curve rows={rows} along={along} outcome={`the effect on ${on}`} of={EFFECTS} zero />}
+          {kind === "risk" && <Curve rows={rows} along={along} named={named} outcome={`the risk of ${on}`} of={RISKS} {...(beside ? { beside } : {})} />}
+        </figure>
+      )}
       <details>
         <summary>The numbers</summary>
         <div class="scroll">

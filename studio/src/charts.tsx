@@ -82,24 +82,38 @@ export function Forest({ lines, unit }: { lines: Line[]; unit: string }) {
   );
 }
 
-export function Curve({ rows, along, outcome }: { rows: Record<string, number | null>[]; along: string; outcome: string }) {
-  const points = rows.map((row) => ({
-    x: row[along]!,
-    y: row["mean"]!,
-    low: row["mean_lower"] ?? null,
-    high: row["mean_upper"] ?? null,
-  }));
+/** Which columns of a table a curve is drawn from: its values and the ends of their intervals. */
+export interface Drawn { y: string; low: string; high: string }
+const MEANS: Drawn = { y: "mean", low: "mean_lower", high: "mean_upper" };
+
+interface CurveProps {
+  rows: Record<string, number | null>[];
+  along: string;
+  outcome: string;
+  /** What the column is called, if not by its name. */
+  named?: string;
+  of?: Drawn;
+  /** A second curve, without a band. */
+  beside?: { y: string; words: string; own: string };
+  zero?: boolean;
+}
+
+export function Curve({ rows, along, outcome, named = along, of = MEANS, beside, zero }: CurveProps) {
+  const points = rows.map((row) => ({ x: row[along]!, y: row[of.y]!, low: row[of.low] ?? null, high: row[of.high] ?? null }));
+  const others = beside ? rows.map((row) => ({ x: row[along]!, y: row[beside.y] ?? 0 })) : [];
   const ys = points.flatMap((one) => [one.y, one.low ?? one.y, one.high ?? one.y]);
+  ys.push(...others.map((one) => one.y), ...(zero ? [0] : []));
   const [x0, x1] = [Math.min(...points.map((p) => p.x)), Math.max(...points.map((p) => p.x))];
   const [y0, y1] = [Math.min(...ys), Math.max(...ys)];
   const pad = (y1 - y0 || 1) * 0.08;
   const x = (value: number) => 60 + ((value - x0) / (x1 - x0 || 1)) * 560;
   const y = (value: number) => 220 - ((value - y0 + pad) / (y1 - y0 + 2 * pad)) * 200;
+  const line = (of: { x: number; y: number }[]) => of.map((one) => `${x(one.x).toFixed(1)},${y(one.y).toFixed(1)}`).join(" ");
   const path = (at: (one: (typeof points)[number]) => number) =>
     points.map((one) => `${x(one.x).toFixed(1)},${y(at(one)).toFixed(1)}`);
   const banded = points.every((one) => one.low !== null);
   const band = banded ? [...path((p) => p.high!), ...path((p) => p.low!).reverse()].join(" ") : "";
-  const told = `${outcome} along ${along}: from ${number(points[0]!.y)} at ${number(x0)} to ${number(points.at(-1)!.y)} at ${number(x1)}`;
+  const told = `${outcome} along ${named}: from ${number(points[0]!.y)} at ${number(x0)} to ${number(points.at(-1)!.y)} at ${number(x1)}`;
   return (
     <svg class="chart" viewBox="0 0 640 262" role="img" aria-label={told}>
       {ticks(y0, y1).map((at) => (
@@ -112,9 +126,12 @@ export function Curve({ rows, along, outcome }: { rows: Record<string, number | 
         <text key={at} class="tick" x={x(at)} y="238" text-anchor="middle">{number(at)}</text>
       ))}
       {banded && <polygon class="band" points={band} />}
-      <polyline class="curve" points={path((p) => p.y).join(" ")} />
+      {zero && <line class="zero" x1="60" x2="620" y1={y(0)} y2={y(0)} />}
+      {beside && <polyline class="curve other" points={line(others)} />}
+      {beside && <text class="label" x="64" y="14">{beside.own} (whole line), {beside.words} (dashes)</text>}
+      <polyline class="curve" points={line(points)} />
       {points.length < 30 && points.map((one) => <circle key={one.x} class="estimate" cx={x(one.x)} cy={y(one.y)} r="3" />)}
-      <text class="tick" x="340" y="256" text-anchor="middle">{along}</text>
+      <text class="tick" x="340" y="256" text-anchor="middle">{named}</text>
     </svg>
   );
 }

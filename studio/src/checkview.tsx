@@ -52,6 +52,7 @@ function Told({ report }: { report: Report }) {
           <button class="link" onClick={() => { store.look(true); }}>Check all rows</button>
         </p>
       )}
+      {report.quick && <p class="quiet" role="status">Whether the rows speak against the graph in finer ways is still being looked at…</p>}
       {report.estimand && <p>{report.estimand.sentence}</p>}
       {denied && <p class="flag">{denied}</p>}
       {report.recovery.map((sentence) => <p key={sentence}>{sentence}</p>)}

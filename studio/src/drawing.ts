@@ -9,6 +9,7 @@ export const EMPTY: Drawing = {
   auxiliary: [],
   kinds: {},
   effect: null,
+  panel: null,
   preset: "auto",
   seed: 0,
   guide: null,
@@ -25,6 +26,23 @@ export function blockOf(drawing: Drawing, name: string): string | undefined {
 /** The column whose loss a node like "missing(y)" stands for. */
 export function lossOf(name: string): string | undefined {
   return /^missing\((.+)\)$/.exec(name)?.[1];
+}
+
+/** The column of a node over time, such as L of "L[t-1]" and of "mean(L)[t]". */
+export function columnOf(name: string): string {
+  const inner = /^(.+?)\s*\[\s*t(?:\s*[+-]\s*\d+)?\s*\]$/.exec(name)?.[1];
+  if (inner === undefined) return name;
+  return /^\w+\((.+)\)$/.exec(inner)?.[1] ?? inner;
+}
+
+/** Tiers as text: every name causes all names of later tiers. */
+export function inTiers(tiers: Record<string, number>): string | null {
+  const levels = new Map<number, string[]>();
+  for (const [name, tier] of Object.entries(tiers)) {
+    if (tier > 0) levels.set(tier, [...(levels.get(tier) ?? []), `"${name}"`]);
+  }
+  if (levels.size < 2) return null;
+  return [...levels].sort(([a], [b]) => a - b).map(([, names]) => names.join(", ")).join(" < ");
 }
 
 /** A place near (x, y) that no node covers. */
@@ -44,7 +62,8 @@ export function addNode(drawing: Drawing, node: Partial<Node> & { name: string }
   if (find(drawing, node.name) || drawing.blocks[node.name]) return drawing;
   const at = freePlace(drawing, node.x ?? 200, node.y ?? 120);
   const made = { latent: false, classes: null, ...node, ...at };
-  return { ...drawing, nodes: [...drawing.nodes, made] };
+  const auxiliary = drawing.auxiliary.filter((name) => name !== node.name);
+  return { ...drawing, nodes: [...drawing.nodes, made], auxiliary };
 }
 
 export function removeNode(drawing: Drawing, name: string): Drawing {
@@ -161,7 +180,7 @@ export function meaning(drawing: Drawing): string {
     .map((node) => [node.name, node.latent, node.classes] as const)
     .sort(([a], [b]) => (a < b ? -1 : 1));
   const edges = arrows(drawing).map((edge) => JSON.stringify(edge)).sort();
-  const names = new Set(drawing.nodes.map((node) => node.name));
+  const names = new Set(drawing.nodes.map((node) => drawing.panel ? columnOf(node.name) : node.name));
   const kinds = Object.entries(drawing.kinds).filter(([name]) => names.has(name)).sort();
-  return JSON.stringify([nodes, edges, drawing.blocks, drawing.auxiliary, kinds]);
+  return JSON.stringify([nodes, edges, drawing.blocks, drawing.auxiliary, kinds, drawing.panel ?? null]);
 }

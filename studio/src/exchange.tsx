@@ -13,6 +13,21 @@ const FORMS = [
   ["json", "JSON"],
 ] as const;
 
+/** Draws what a text says; places stay where nothing is new. */
+export async function readText(text: string): Promise<void> {
+  const now = store.drawing;
+  const parts = await send<Pick<Drawing, "nodes" | "edges" | "blocks">>("/api/read", { text });
+  const kept = new Map(now.nodes.map((node) => [node.name, node]));
+  const nodes = parts.nodes.map((node) => ({ ...node, x: kept.get(node.name)?.x ?? 0, y: kept.get(node.name)?.y ?? 0 }));
+  const names = new Set(nodes.map((node) => node.name));
+  const effect = now.effect && names.has(now.effect[0]) && names.has(now.effect[1]) ? now.effect : null;
+  const auxiliary = now.auxiliary.filter((name) => !names.has(name));
+  const next = { ...now, ...parts, nodes, effect, auxiliary };
+  const before = new Set(now.edges.map((edge) => JSON.stringify(edge)));
+  const same = nodes.every((node) => kept.has(node.name)) && parts.edges.every((edge) => before.has(JSON.stringify(edge)));
+  store.draw(same && !isUnplaced(next) ? next : layered(next));
+}
+
 export function Exchange({ close }: { close: () => void }) {
   const { history: { now } } = useStore();
   const [text, setText] = useState("");
@@ -30,14 +45,7 @@ export function Exchange({ close }: { close: () => void }) {
   };
   const read = async () => {
     try {
-      const parts = await send<Pick<Drawing, "nodes" | "edges" | "blocks">>("/api/read", { text });
-      const kept = new Map(now.nodes.map((node) => [node.name, node]));
-      const known = parts.nodes.some((node) => kept.has(node.name));
-      const nodes = parts.nodes.map((node) => ({ ...node, x: kept.get(node.name)?.x ?? 0, y: kept.get(node.name)?.y ?? 0 }));
-      const names = new Set(nodes.map((node) => node.name));
-      const effect = now.effect && names.has(now.effect[0]) && names.has(now.effect[1]) ? now.effect : null;
-      const next = { ...now, ...parts, nodes, effect };
-      store.draw(isUnplaced(next) || !known || nodes.some((node) => !kept.has(node.name)) ? layered(next) : next);
+      await readText(text);
       dialog.current?.close();
     } catch (error) {
       setSaid(error instanceof Error ? error.message : String(error));

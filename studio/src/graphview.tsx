@@ -4,10 +4,10 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { memo } from "preact/compat";
 import { CheckView } from "./checkview";
 import {
-  addNode, blockOf, connect, disconnect, dissolveBlock, find, lossOf, makeBlock, move, removeNode, setLatent,
+  addNode, blockOf, connect, disconnect, dissolveBlock, find, inTiers, lossOf, makeBlock, move, removeNode, setLatent,
 } from "./drawing";
 import { HEIGHT, layered, widthOf } from "./layout";
-import { Exchange } from "./exchange";
+import { Exchange, readText } from "./exchange";
 import { store, useStore } from "./store";
 import type { Drawing, Edge, Node } from "./types";
 
@@ -70,7 +70,9 @@ function Palette({ drawing }: { drawing: Drawing }) {
   const { table } = useStore();
   const [open, setOpen] = useState(false);
   const drawn = new Set(drawing.nodes.map((node) => node.name));
-  const rest = (table?.columns ?? []).map((column) => column.name).filter((name) => !drawn.has(name));
+  const [tiers, setTiers] = useState(false);
+  const columns = (table?.columns ?? []).map((column) => column.name).filter((name) => !drawing.panel?.includes(name));
+  const rest = columns.filter((name) => !drawn.has(name) && !drawing.auxiliary.includes(name));
   const add = (name: string, more: Partial<Node> = {}) => {
     if (store.draw(addNode(drawing, { name, ...more }))) store.set({ selected: [name] });
   };
@@ -82,7 +84,20 @@ function Palette({ drawing }: { drawing: Drawing }) {
   return (
     <nav class="palette" aria-label="Columns">
       <h2>Columns</h2>
-      {rest.length ? (
+      {drawing.panel ? (
+        <ul>
+          {columns.map((name) => (
+            <li key={name} class="visit">
+              <span>{name}</span>
+              {visitNodes(name, drawn).map((node) => (
+                <button key={node} class="small" title={`add ${node} to the graph`} onClick={() => { add(node); }}>
+                  {node === name ? "once" : node.slice(name.length)}
+                </button>
+              ))}
+            </li>
+          ))}
+        </ul>
+      ) : rest.length ? (
         <ul>
           {rest.map((name) => (
             <li key={name}>
@@ -91,15 +106,93 @@ function Palette({ drawing }: { drawing: Drawing }) {
           ))}
         </ul>
       ) : (
-        <p class="quiet">{table ? "All are in the graph." : "No table is open."}</p>
+        <p class="quiet">{table ? "All are in the graph or auxiliary." : "No table is open."}</p>
       )}
-      {rest.length > 1 && rest.length <= 60 && (
+      {!drawing.panel && rest.length > 1 && rest.length <= 60 && (
         <button class="link" onClick={() => store.draw(layeredIfNew(drawing, rest))}>add all</button>
       )}
       <button onClick={hidden} title="a cause that nobody measures">+ hidden cause</button>
+      {!drawing.panel && columns.length > 1 && <button onClick={() => { setTiers(true); }}>In tiers…</button>}
       <button onClick={() => { setOpen(true); }}>Import, export…</button>
       {open && <Exchange close={() => { setOpen(false); }} />}
+      {tiers && <Tiers names={columns} close={() => { setTiers(false); }} />}
+      {!drawing.panel && (rest.length > 0 || drawing.auxiliary.length > 0) && <Auxiliary drawing={drawing} rest={rest} />}
     </nav>
+  );
+}
+
+/** The nodes that a column can still be: at every visit, or once a person. */
+function visitNodes(name: string, drawn: Set<string>): string[] {
+  if (drawn.has(name)) return [];
+  const indexed = [`${name}[t]`, `${name}[t-1]`];
+  return indexed.some((node) => drawn.has(node)) ? indexed.filter((node) => !drawn.has(node)) : [...indexed, name];
+}
+
+/** Columns that tell of what is lost and have no place in the graph. */
+function Auxiliary({ drawing, rest }: { drawing: Drawing; rest: string[] }) {
+  return (
+    <details class="auxiliary" open={drawing.auxiliary.length > 0}>
+      <summary>Auxiliary</summary>
+      <p class="quiet">Columns that tell of lost values, without a place in the graph.</p>
+      {[...drawing.auxiliary, ...rest].map((name) => (
+        <label class="choice" key={name}>
+          <input
+            type="checkbox"
+            checked={drawing.auxiliary.includes(name)}
+            onChange={(event) => {
+              const others = drawing.auxiliary.filter((one) => one !== name);
+              store.draw({ ...drawing, auxiliary: event.currentTarget.checked ? [...others, name] : others });
+            }}
+          />
+          <span>{name}</span>
+        </label>
+      ))}
+    </details>
+  );
+}
+
+/** A graph by order alone: every column of a tier causes all of later tiers, and a tier is a block. */
+function Tiers({ names, close }: { names: string[]; close: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [tiers, setTiers] = useState<Record<string, number>>({});
+  const [said, setSaid] = useState<string | null>(null);
+  useEffect(() => { dialog.current?.showModal(); }, []);
+  const text = inTiers(tiers);
+  return (
+    <dialog ref={dialog} onClose={close} class="exchange" aria-label="Tiers">
+      <h2>In tiers</h2>
+      <p class="quiet">
+        Give each column the number of its tier, the earliest first. Each tier causes all later ones; within a tier no arrow is
+        claimed. What has no number stays out.
+      </p>
+      <div class="tiers">
+        {names.map((name) => (
+          <label class="field" key={name}>{name}
+            <input
+              type="number" min="1" max="99" step="1" value={tiers[name] || ""}
+              onInput={(event) => { setTiers({ ...tiers, [name]: Math.max(0, Math.round(Number(event.currentTarget.value))) }); }}
+            />
+          </label>
+        ))}
+      </div>
+      {said && <p role="alert" class="flag">{said}</p>}
+      <div class="row">
+        <button
+          class="primary"
+          disabled={text === null}
+          onClick={() => {
+            readText(text ?? "").then(() => dialog.current?.close()).catch((error: unknown) => {
+              setSaid(error instanceof Error ? error.message : String(error));
+            });
+          }}
+        >
+          Draw these tiers
+        </button>
+        {text === null && <span class="quiet">Two tiers or more.</span>}
+        <span class="gap" />
+        <button onClick={() => dialog.current?.close()}>Close</button>
+      </div>
+    </dialog>
   );
 }
 

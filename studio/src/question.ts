@@ -1,5 +1,6 @@
 // A question as it is typed, before it is sent.
 
+import { columnOf } from "./drawing";
 import type { Answer, Drawing, Question, Table } from "./types";
 
 export const BLANK: Question = {
@@ -19,6 +20,10 @@ export const BLANK: Question = {
   low: 0,
   high: 1,
   step: 1,
+  what: "shift",
+  arm: "",
+  loss: "",
+  competing: "total",
   row: 1,
   draws: 20,
 };
@@ -47,7 +52,7 @@ export function grid(table: Table | null, name: string): Pick<Question, "along" 
 /** A first question about the asked effect. */
 export function firstQuestion(drawing: Drawing, table: Table | null): Question {
   if (!drawing.effect) return { ...BLANK, seed: drawing.seed };
-  const [treatment, outcome] = drawing.effect;
+  const [treatment, outcome] = drawing.panel ? [columnOf(drawing.effect[0]), columnOf(drawing.effect[1])] : drawing.effect;
   const [one, other] = ends(table, treatment);
   return {
     ...BLANK,
@@ -57,6 +62,28 @@ export function firstQuestion(drawing: Drawing, table: Table | null): Question {
     versus: { [treatment]: other },
     ...grid(table, treatment),
   };
+}
+
+/** A first grid for what cannot be known of a loss: from where nothing changes to a standard size. */
+export function worse(what: Question["what"], table: Table | null, name: string): Pick<Question, "what" | "low" | "high" | "step"> {
+  if (what === "strength") return { what, low: -1, high: 1, step: 0.5 };
+  if (what === "ratio") return { what, low: 1, high: 2, step: 0.25 };
+  const column = table?.columns.find((of) => of.name === name);
+  const span = column?.low !== undefined && column.high !== undefined ? (column.high - column.low) / 10 : 1;
+  const step = Number((span / 4).toPrecision(1)) || 1;
+  return { what, low: 0, high: Number((4 * step).toPrecision(6)), step };
+}
+
+/** Rules that are asked for often, as texts that the library reads. */
+export function rules(name: string): [string, string][] {
+  const own = /^[A-Za-z_]\w*$/.test(name) ? name : `\`${name}\``;
+  return [
+    [`one more than by itself`, `${own} + 1`],
+    [`a tenth less than by itself`, `${own} * 0.9`],
+    [`at most 2`, `min(${own}, 2)`],
+    [`at least 2`, `max(${own}, 2)`],
+    [`by chance, for 3 of 10`, "bernoulli(0.3)"],
+  ];
 }
 
 function arm(values: Record<string, string>): string {
@@ -70,6 +97,17 @@ export function inWords(asked: Question): string {
     return would ? `Row ${String(asked.row)}, had it been ${would}` : `What row ${String(asked.row)} may hide`;
   }
   const within = asked.where ? ` where ${asked.where}` : "";
+  if (asked.kind === "sensitivity") {
+    const lost = asked.loss || asked.on;
+    const how = { strength: `the loss of ${lost} follows its own value`, shift: "lost values are shifted", ratio: "lost values are multiplied" };
+    const where = asked.arm && asked.what !== "strength" ? (asked.arm === "do" ? ", in the first arm" : ", in the second arm") : "";
+    return `${asked.on}: ${arm(asked.do)} against ${arm(asked.versus) || "no intervention"}${within}, if ${how[asked.what]}${where}`;
+  }
+  if (asked.kind === "risk") {
+    const first = arm(asked.do) || "the natural course";
+    const second = arm(asked.versus) || (arm(asked.do) ? "the natural course" : "");
+    return `Risk of ${asked.on}: ${first}${second ? ` against ${second}` : ""}${within}`;
+  }
   if (asked.kind === "curve") return `${asked.on} along ${asked.along}${within}`;
   if (!Object.keys(asked.do).length) return `${asked.on} as it is${within}`;
   const against = arm(asked.versus) || "no intervention";

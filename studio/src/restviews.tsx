@@ -86,6 +86,33 @@ function Listing({ title, text, name }: { title: string; text: string; name: str
   );
 }
 
+/** The projects beside this one, and a new one. */
+function Others() {
+  const { project, job } = useStore();
+  const [others, setOthers] = useState<string[]>([]);
+  const [name, setName] = useState("");
+  useEffect(() => { get<string[]>("/api/projects").then(setOthers).catch(() => { setOthers([]); }); }, [project?.folder]);
+  const running = job?.state === "running";
+  return (
+    <>
+      <h2>Other projects</h2>
+      <p class="quiet">Those in the same folder as this one. This one stays as it is.</p>
+      {others.length > 0 && (
+        <ul class="others">
+          {others.map((one) => <li key={one}><button disabled={running} onClick={() => void store.open(one, false)}>Open {one}</button></li>)}
+        </ul>
+      )}
+      <form class="row" onSubmit={(event) => { event.preventDefault(); void store.open(name.trim(), true); }}>
+        <label class="field">A new project
+          <input required placeholder="its name" value={name} onInput={(event) => { setName(event.currentTarget.value); }} />
+        </label>
+        <button type="submit" disabled={running || !name.trim()}>Begin it</button>
+        {running && <span class="quiet">A job is under way; it ends first.</span>}
+      </form>
+    </>
+  );
+}
+
 export function ProjectView() {
   const { project } = useStore();
   if (!project) return null;
@@ -105,6 +132,8 @@ export function ProjectView() {
         {parts.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
       </dl>
       <pre>misscnf studio --project {project.folder}</pre>
+      <Others />
+      <h2>Begin anew</h2>
       <div class="row">
         <Choose words="Begin anew with another table" />
         <button onClick={() => void store.example()}>Open the guided example</button>

@@ -13,6 +13,9 @@ export const STEPS: Step[] = ["table", "graph", "fit", "ask", "report", "code", 
 /** Longer tables are checked on so many rows first, and then whole when it is asked for. */
 const QUICK_ROWS = 5000;
 const LONG_TABLE = 20000;
+/** Of more nodes a quick report comes first, and the whole one when the hand has rested. */
+const MANY_NODES = 20;
+const REST = 1000;
 
 export interface Check {
   report: Report | null;
@@ -101,6 +104,7 @@ class Store {
 
   private hear(message: { what: string; revision?: number; job?: Job | null }): void {
     if (message.what === "job") this.set({ job: message.job ?? null });
+    else if (message.what === "opened") void this.load(true);
     else if (message.what === "closed") this.set({ gone: true });
     else if (message.what === "project" || message.revision !== this.state.project?.revision) {
       void this.load(false);
@@ -175,6 +179,18 @@ class Store {
     }
   }
 
+  /** Opens another project beside this one, or begins one there. */
+  async open(name: string, anew: boolean): Promise<void> {
+    try {
+      this.set({ notice: null });
+      await this.settled();
+      await send("/api/open", { name, new: anew });
+      this.go("table");
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
   /** Draws something else: the one way in which a drawing changes. */
   draw(next: Drawing | string): boolean {
     if (typeof next === "string") {
@@ -236,6 +252,7 @@ class Store {
     window.clearTimeout(this.timer);
     while (this.saving) await new Promise((done) => setTimeout(done, 20));
     await this.save();
+    if (this.state.conflict) throw new Error("the drawing was changed in another tab: choose above which of the two to keep.");
   }
 
   async takeTheirs(): Promise<void> {
@@ -265,9 +282,24 @@ class Store {
     this.checking = true;
     this.set({ check: { ...this.state.check, busy: true } });
     const rows = !all && table.rows > LONG_TABLE ? QUICK_ROWS : null;
-    send<Report>("/api/check", { drawing, rows })
+    const many = drawing.nodes.length > MANY_NODES;
+    this.check(drawing, rows, many, () => {
+      if (many) window.setTimeout(() => { this.complete(key, rows); }, REST);
+    });
+  }
+
+  /** Asks for the whole report on what is still drawn. */
+  private complete(key: string, rows: number | null): void {
+    if (this.checked !== key || this.checking) return;
+    this.checking = true;
+    this.check(this.drawing, rows, false, () => undefined);
+  }
+
+  private check(drawing: Drawing, rows: number | null, quick: boolean, then: () => void): void {
+    send<Report>("/api/check", { drawing, rows, quick })
       .then((report) => {
         this.set({ check: { report, refused: null, busy: false } });
+        then();
       })
       .catch((error: unknown) => {
         const sentence = error instanceof Error ? error.message : String(error);
@@ -294,7 +326,7 @@ class Store {
 
   async job(path: "fit" | "report" | "cancel"): Promise<void> {
     try {
-      await this.settled();
+      if (path !== "cancel") await this.settled();
       await send(`/api/${path}`, {});
     } catch (error) {
       this.fail(error);

@@ -17,6 +17,9 @@ const KINDS = [
   "heavy-tailed",
 ];
 
+/** Kinds that there are over time only. */
+const OVER_TIME = ["event"];
+
 export function TableView() {
   const { table } = useStore();
   return table ? <Shown table={table} /> : <Welcome />;
@@ -139,7 +142,7 @@ function Shown({ table }: { table: Table }) {
                       onChange={(event) => void store.setKind(column.name, event.currentTarget.value || null)}
                     >
                       <option value="">{kind ? (typeof asked === "string" ? "as inferred" : kind.kind) : "…"}</option>
-                      {KINDS.map((name) => <option key={name} value={name}>{name}</option>)}
+                      {[...KINDS, ...(history.now.panel ? OVER_TIME : [])].map((name) => <option key={name} value={name}>{name}</option>)}
                     </select>
                   </td>
                   <td class="why">
@@ -153,6 +156,7 @@ function Shown({ table }: { table: Table }) {
           </tbody>
         </table>
       </div>
+      <Panel table={table} />
       <h2>Which rows show what</h2>
       <Patterns table={table} />
       <h2>The first rows</h2>
@@ -171,6 +175,38 @@ function Shown({ table }: { table: Table }) {
         </table>
       </div>
     </section>
+  );
+}
+
+/** Whether the table has a row a person and visit, and which columns say so. */
+function Panel({ table }: { table: Table }) {
+  const { history: { now } } = useStore();
+  const [who, when] = now.panel ?? ["", ""];
+  const [chosen, choose] = useState<[string, string]>([who, when]);
+  const set = (pair: [string, string]) => {
+    choose(pair);
+    const both = pair[0] && pair[1] && pair[0] !== pair[1];
+    if (both) store.draw({ ...now, panel: pair });
+    else if (now.panel) store.draw({ ...now, panel: null });
+  };
+  return (
+    <details open={!!now.panel}>
+      <summary>Is it a row a person and visit?</summary>
+      <p class="quiet">
+        Then say which columns hold who and when. The graph is drawn for one visit: L[t] is a column now, L[t-1] at the visit
+        before.
+      </p>
+      <div class="row">
+        {(["who", "when"] as const).map((part, i) => (
+          <label class="field" key={part}>{part}
+            <select value={chosen[i]} onChange={(e) => { set(i === 0 ? [e.currentTarget.value, chosen[1]] : [chosen[0], e.currentTarget.value]); }}>
+              <option value="">a row a person</option>
+              {table.columns.map((column) => <option key={column.name} value={column.name}>{column.name}</option>)}
+            </select>
+          </label>
+        ))}
+      </div>
+    </details>
   );
 }
 

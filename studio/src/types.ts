@@ -17,6 +17,8 @@ export interface Drawing {
   auxiliary: string[];
   kinds: Record<string, unknown>;
   effect: Edge | null;
+  /** The columns that say who and when, of a table with a row a person and visit. */
+  panel: [string, string] | null;
   preset: string;
   seed: number;
   guide: number | null;
@@ -71,6 +73,9 @@ export interface Report {
   thin: string[];
   among: number;
   checked: number;
+  /** Whether what only boosted trees can confirm is still to come. */
+  quick: boolean;
+  visits?: Record<string, number>[];
 }
 
 export interface Job {
@@ -86,7 +91,7 @@ export interface Job {
 }
 
 export interface Question {
-  kind: "effect" | "curve" | "row";
+  kind: "effect" | "curve" | "sensitivity" | "risk" | "row";
   on: string;
   do: Record<string, string>;
   versus: Record<string, string>;
@@ -102,6 +107,10 @@ export interface Question {
   low: number;
   high: number;
   step: number;
+  what: "strength" | "shift" | "ratio";
+  arm: "" | "do" | "versus";
+  loss: string;
+  competing: "total" | "removed";
   row: number;
   draws: number;
 }
@@ -122,6 +131,10 @@ export interface Found {
   measure?: string;
   outcome?: string;
   curve?: Record<string, number | null>[];
+  points?: Record<string, number | null>[];
+  table?: Record<string, number | null>[];
+  time?: string;
+  versus?: Record<string, unknown> | null;
   cells?: RowCell[];
   row?: number;
   draws?: number;

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import {
-  addNode, arrows, connect, disconnect, dissolveBlock, EMPTY, leads, lossOf, makeBlock, meaning, move, removeNode, setLatent,
+  addNode, arrows, columnOf, connect, disconnect, dissolveBlock, EMPTY, inTiers, leads, lossOf, makeBlock, meaning, move, removeNode, setLatent,
 } from "../src/drawing";
 import type { Drawing, Edge } from "../src/types";
 
@@ -81,5 +81,31 @@ describe("blocks", () => {
 
   it("are gone with their last member but one", () => {
     expect(removeNode(block, "a").blocks).toEqual({});
+  });
+});
+
+describe("over time", () => {
+  it.each([["L[t-1]", "L"], ["mean(L)[t]", "L"], ["missing(L)[t]", "L"], ["sex", "sex"], ["L[2]", "L[2]"]])("%s is of the column %s", (name, column) => {
+    expect(columnOf(name)).toBe(column);
+  });
+
+  it("means something else than the same arrows at one time", () => {
+    expect(meaning({ ...CHAIN, panel: ["id", "week"] })).not.toBe(meaning(CHAIN));
+  });
+});
+
+describe("tiers", () => {
+  it("are written in their order, with names in quotes", () => {
+    expect(inTiers({ y: 7, "body mass": 1, age: 1, t: 2, out: 0 })).toBe('"body mass", "age" < "t" < "y"');
+  });
+
+  it("are two at least", () => {
+    expect(inTiers({ a: 1, b: 1, c: 0 })).toBeNull();
+  });
+});
+
+describe("auxiliary columns", () => {
+  it("are no longer auxiliary once they are drawn", () => {
+    expect(addNode({ ...EMPTY, auxiliary: ["a", "b"] }, { name: "a" }).auxiliary).toEqual(["b"]);
   });
 });

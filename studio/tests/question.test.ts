@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import { addNode, EMPTY } from "../src/drawing";
-import { BLANK, ends, firstQuestion, grid, inWords, sideBySide } from "../src/question";
+import { BLANK, ends, firstQuestion, grid, inWords, rules, sideBySide, worse } from "../src/question";
 import type { Answer, Drawing, Table } from "../src/types";
 
 const TABLE = {
@@ -44,6 +44,26 @@ it("says a question in words", () => {
   expect(inWords({ ...BLANK, kind: "row", row: 4, do: { t: "1" } })).toBe("Row 4, had it been t = 1");
   expect(inWords({ ...BLANK, kind: "curve", on: "y", along: "x", where: "t == 1" })).toBe("y along x where t == 1");
   expect(inWords({ ...BLANK, on: "y", do: { t: "1" } })).toBe("y: t = 1 against no intervention");
+  expect(inWords({ ...BLANK, kind: "risk", on: "ill", do: { A: "1" } })).toBe("Risk of ill: A = 1 against the natural course");
+  expect(inWords({ ...BLANK, kind: "sensitivity", on: "y", do: { t: "1" }, versus: { t: "0" }, arm: "do" })).toBe(
+    "y: t = 1 against t = 0, if lost values are shifted, in the first arm",
+  );
+});
+
+it("offers rules with the column's own name, in backticks where it needs them", () => {
+  expect(rules("dose").map(([, rule]) => rule)).toContain("min(dose, 2)");
+  expect(rules("blood-pressure").map(([, rule]) => rule)).toContain("`blood-pressure` + 1");
+});
+
+it("begins where nothing is changed", () => {
+  expect(worse("shift", TABLE, "x")).toEqual({ what: "shift", low: 0, high: 8, step: 2 });
+  expect(worse("ratio", TABLE, "x").low).toBe(1);
+  expect(worse("strength", TABLE, "x")).toEqual({ what: "strength", low: -1, high: 1, step: 0.5 });
+});
+
+it("asks about columns where the graph is over time", () => {
+  const drawn = { ...DRAWN, effect: ["t[t]", "y[t]"] as [string, string], panel: ["id", "week"] as [string, string] };
+  expect(firstQuestion(drawn, TABLE)).toMatchObject({ on: "y", do: { t: "1" } });
 });
 
 it("draws numbers of one measure side by side, and no others", () => {

@@ -59,12 +59,15 @@ def test_kinds_have_reasons_and_can_be_changed(opened):
 
 def test_the_check_is_that_of_the_library(opened, table):
     given = {**GRAPH, "effect": ["dose", "days"]}
-    found = post(opened, "/api/check", drawing=given, rows=None).json()
+    found = post(opened, "/api/check", drawing=given, rows=None, quick=False).json()
     report = check(table, GRAPH["edges"], effect=("dose", "days"))
     assert found["summary"] == report.summary()
     assert found["ok"] == report.ok
     assert (found["checked"], found["among"]) == (80, 80)
-    fewer = post(opened, "/api/check", drawing=given, rows=50).json()
+    quick = post(opened, "/api/check", drawing=given, rows=None, quick=True).json()
+    assert (quick["quick"], found["quick"]) == (True, False)
+    assert [one["status"] for one in quick["nodes"]] == [one["status"] for one in found["nodes"]]
+    fewer = post(opened, "/api/check", drawing=given, rows=50, quick=False).json()
     assert (fewer["checked"], fewer["among"]) == (50, 80)
 
 
@@ -81,7 +84,7 @@ def test_the_check_is_that_of_the_library(opened, table):
     ],
 )
 def test_what_cannot_be_checked_is_said(opened, given, words):
-    answer = post(opened, "/api/check", drawing=given, rows=None)
+    answer = post(opened, "/api/check", drawing=given, rows=None, quick=False)
     assert answer.status_code == 422
     assert words in answer.json()["refused"]
 
@@ -276,7 +279,7 @@ REGIMES = {"do": {"A": "1"}, "versus": {"A": "L[t] < 0"}, "interval": None}
 def test_a_table_over_time_is_checked_fitted_and_asked(over_time, capsys, tmp_path, monkeypatch):
     page, project, table = over_time
     given = page.get("/api/project").json()["drawing"]
-    shown = post(page, "/api/check", drawing=given, rows=None).json()
+    shown = post(page, "/api/check", drawing=given, rows=None, quick=False).json()
     report = check(
         table,
         [tuple(edge) for edge in given["edges"]],
@@ -287,7 +290,7 @@ def test_a_table_over_time_is_checked_fitted_and_asked(over_time, capsys, tmp_pa
     )
     assert shown["summary"] == report.summary()
     assert [one["status"] for one in shown["nodes"]] == ["covered"]
-    some = post(page, "/api/check", drawing=given, rows=100).json()
+    some = post(page, "/api/check", drawing=given, rows=100, quick=False).json()
     assert 60 < some["checked"] < 140  # of whole people
 
     assert post(page, "/api/fit").status_code == 200

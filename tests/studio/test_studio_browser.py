@@ -143,6 +143,10 @@ def test_a_fit_stops_goes_on_and_may_die(tab, studio):
     tab.wait_for_selector("progress[max]")
     working = studio.workers
     assert len(working) == 2
+    other = tab.context.new_page()  # a second tab comes and goes, and nothing of the fit with it
+    other.goto(tab.url)
+    other.wait_for_selector("progress[max]")
+    other.close()
     deadline = time.monotonic() + 60
     while not (studio.folder / "checkpoint").exists() and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -174,7 +178,16 @@ def test_a_fit_stops_goes_on_and_may_die(tab, studio):
     assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
     again = Running(studio.folder)
     assert len(again.kept["model"]["forms"]) == 3
-    assert again.stop() == []
+    tab.goto(again.address)
+    go(tab, "Fit")
+    tab.check("label:has-text('paper') input")
+    tab.click("main button.primary:has-text('Fit')")
+    tab.wait_for_selector("progress[max]")
+    assert len(again.workers) == 2
+    assert again.stop() == []  # Ctrl-C in the middle of a fit
+    tab.wait_for_selector("text=does not answer")
+    assert len(again.kept["model"]["forms"]) == 3
+    assert not [*studio.folder.rglob("*.part")]
 
 
 FRAMES = """async (moves) => {

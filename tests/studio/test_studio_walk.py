@@ -11,8 +11,11 @@ import re
 import subprocess
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from browsing import (
+    PATIENCE,
     Running,
     draw_arrow,
     go,
@@ -39,6 +42,21 @@ NUMBERS = ("estimate", "lower", "upper")
 def outside():
     """How the wheel is run: without the sources of this folder."""
     return {name: of for name, of in os.environ.items() if name != "PYTHONPATH"}
+
+
+@pytest.fixture
+def page(browser, tmp_path, outside):
+    """A studio without a table, and its page."""
+    studio = Running(tmp_path / "project", python=PYTHON, cwd=tmp_path, env=outside)
+    tab = browser.new_page(viewport={"width": 1280, "height": 800})
+    tab.set_default_timeout(PATIENCE)
+    complaints = []
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.goto(studio.address)
+    yield tab, studio
+    studio.end()
+    tab.close()
+    assert complaints == []
 
 
 @pytest.fixture(scope="module")
@@ -89,22 +107,8 @@ def draw_nhefs(tab):
     tab.click(".selected >> text=Treatment")
 
 
-def test_from_the_wheel_to_the_number_and_back(browser, table, tmp_path, outside):
-    studio = Running(tmp_path / "project", python=PYTHON, cwd=tmp_path, env=outside)
-    tab = browser.new_page(viewport={"width": 1280, "height": 800})
-    tab.set_default_timeout(LONG)
-    complaints = []
-    tab.on("pageerror", lambda error: complaints.append(str(error)))
-    try:
-        walk(tab, studio, table, tmp_path, outside)
-    finally:
-        studio.end()
-        tab.close()
-    assert complaints == []
-
-
-def walk(tab, studio, table, tmp_path, outside):
-    tab.goto(studio.address)
+def test_from_the_wheel_to_the_number_and_back(page, table, tmp_path, outside):
+    tab, studio = page
     tab.set_input_files("input[type=file]", table)
     tab.wait_for_selector("h1:has-text('nhefs.csv')")
     assert "1,629 rows, 11 columns" in tab.inner_text("main")
@@ -157,11 +161,11 @@ def walk(tab, studio, table, tmp_path, outside):
     assert len(studio.workers) == 1  # the one that keeps the table
     tab.reload()
     tab.click("text=Go on with the fit")
-    tab.wait_for_selector("text=The fitted model")
+    tab.wait_for_selector("text=The fitted model", timeout=LONG)
 
     go(tab, "Ask")
     tab.click("form button:has-text('Ask')")
-    tab.wait_for_selector("[data-answer='1'] .interval")
+    tab.wait_for_selector("[data-answer='1'] .interval", timeout=LONG)
     (answer,) = studio.kept["answers"]
     found = answer["answer"]
     assert found["lower"] < found["estimate"] < found["upper"]
@@ -179,8 +183,8 @@ def walk(tab, studio, table, tmp_path, outside):
 
     go(tab, "Report")
     tab.click("text=Write the report")
-    with tab.expect_popup() as opened:
-        tab.click("a:has-text('Open the report')")
+    with tab.expect_popup(timeout=LONG) as opened:
+        tab.click("a:has-text('Open the report')", timeout=LONG)
     opened.value.wait_for_selector("h1")
     assert f"{found['estimate']:.2f}" in opened.value.inner_text("body")
     opened.value.close()
@@ -212,3 +216,119 @@ def walk(tab, studio, table, tmp_path, outside):
         assert again.stop() == []
     finally:
         again.end()
+
+
+def import_text(tab, text, last):
+    tab.click("text=Import, export")
+    tab.fill("dialog textarea", text)
+    tab.click("dialog >> text=Draw this")
+    tab.wait_for_selector(last, state="attached")
+
+
+def fit_linear(tab):
+    go(tab, "Fit")
+    tab.check("label:has-text('linear') input")
+    tab.click("main button.primary:has-text('Fit')")
+    tab.wait_for_selector("text=The fitted model", timeout=LONG)
+    go(tab, "Ask")
+
+
+def ask(tab, number):
+    tab.uncheck("label:has-text('with an interval') input")
+    tab.click("form button.primary")
+    tab.wait_for_selector(f"[data-answer='{number}'], .notice.careful", timeout=LONG)
+    assert tab.locator(f"[data-answer='{number}']").count(), tab.inner_text(".notice.careful")
+
+
+def again_by_python(tab, studio, folder, outside):
+    """Runs the exported Python in a fresh process, and finds every answer of the page in it."""
+    go(tab, "Code")
+    printed = run([PYTHON, "-c", tab.inner_text("pre[data-code=Python]")], folder, outside)
+    for one in studio.kept["answers"]:
+        if "told" in one["answer"]:
+            assert one["answer"]["told"] in printed
+    return printed
+
+
+def test_tiers_auxiliary_columns_and_every_other_question(page, table, tmp_path, outside):
+    tab, studio = page
+    tab.set_input_files("input[type=file]", table)
+    go(tab, "Graph")
+    tab.click("text=In tiers")
+    for name, tier in (("age", 1), ("sex", 1), ("qsmk", 2), ("wt82_71", 3)):
+        tab.fill(f".tiers label:has-text('{name}') input", str(tier))
+    tab.click("text=Draw these tiers")
+    tab.wait_for_selector("[data-from=qsmk][data-to=wt82_71]", state="attached")
+    assert len(drawn(tab)) == 3
+    tab.click("summary:has-text('Auxiliary')")
+    tab.check(".auxiliary label:has-text('wt71') input")
+    tab.click("[data-node=qsmk] text")
+    tab.click(".selected >> text=Treatment")
+    tab.wait_for_selector("[data-node=wt82_71] >> text=outcome")
+    fit_linear(tab)
+    assert studio.kept["model"]["drawing"]["auxiliary"] == ["wt71"]
+
+    tab.select_option(
+        "[aria-label='Do qsmk: a rule']", label="by chance, for 3 of 10: bernoulli(0.3)"
+    )
+    ask(tab, 1)
+    tab.click("text=If the loss is worse")
+    tab.fill("input[aria-label='Do qsmk']", "1")
+    ask(tab, 2)
+    tab.click("text=Dose and response")
+    ask(tab, 3)
+    tab.click("text=One row")
+    tab.click("form button.primary")
+    tab.wait_for_selector("[data-answer='4'] th:has-text('wt82_71')")
+    calls = [one["call"]["method"] for one in studio.kept["answers"]]
+    assert calls == ["effect", "sensitivity", "curve", "counterfactual"]
+    assert studio.kept["answers"][0]["call"]["arguments"]["do"] == {"qsmk": "bernoulli(0.3)"}
+    printed = again_by_python(tab, studio, tmp_path, outside)
+    (point, *_) = studio.kept["answers"][2]["answer"]["curve"]
+    assert f"{point['mean']:.3f}" in printed
+
+    go(tab, "Project")  # another project, and back
+    tab.fill("[placeholder='its name']", "second")
+    tab.click("text=Begin it")
+    tab.wait_for_selector("text=Drop a table here")
+    go(tab, "Project")
+    tab.click("text=Open project")
+    tab.wait_for_selector("h1:has-text('nhefs.csv')")
+    go(tab, "Ask")
+    tab.wait_for_selector("[data-answer='4']")
+    assert studio.stop() == []
+
+
+def test_a_table_over_time(page, tmp_path, outside):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"who": np.repeat(range(200), 3), "week": [0, 1, 2] * 200})
+    frame["L"] = rng.normal(size=600)
+    frame["A"] = (rng.normal(size=600) + frame["L"] > 0).astype(int)
+    frame["Y"] = (frame["A"] + frame["L"] + rng.normal(size=600)).mask(rng.random(600) < 0.1)
+    frame["ill"] = (rng.random(600) < 0.2).astype(int)
+    frame = frame[frame.groupby("who")["ill"].cumsum() - frame["ill"] == 0]
+    frame.to_csv(tmp_path / "long.csv", index=False)
+    tab, studio = page
+    tab.set_input_files("input[type=file]", tmp_path / "long.csv")
+    tab.click("text=Is it a row a person and visit?")
+    tab.select_option("label:has-text('who') select", "who")
+    tab.select_option("label:has-text('when') select", "week")
+    tab.select_option("[aria-label='kind of ill']", "event")
+    go(tab, "Graph")
+    for name in ("L[t-1]", "L[t]", "A[t]"):
+        tab.click(f"[title='add {name} to the graph']")
+    text = "L[t-1] -> L[t]; L[t-1], L[t] -> A[t]; A[t], L[t] -> Y[t]; A[t] -> ill[t]"
+    import_text(tab, text, "[data-from='A[t]'][data-to='ill[t]']")
+    tab.click("text=Fit in")
+    tab.click("[data-node='A[t]'] text")
+    tab.click(".selected >> text=Treatment")
+    tab.wait_for_selector("text=at all visits on Y is identified by the g-formula")
+    fit_linear(tab)
+    ask(tab, 1)
+    tab.click("text=Risk over time")
+    ask(tab, 2)
+    calls = [one["call"]["method"] for one in studio.kept["answers"]]
+    assert calls == ["effect", "risk"]
+    assert "by week 2" in tab.inner_text("[data-answer='2']")
+    again_by_python(tab, studio, tmp_path, outside)
+    assert studio.stop() == []
