@@ -150,7 +150,8 @@ def test_two_arms_compare_at_each_visit(model):
     shown = found.shown()
     assert list(shown) == ["visit", "do(A = 1)", "do(A = 0)", "difference", "ratio"]
     last = table.iloc[-1]
-    told = f"{last['risk']:.4g} ({last['risk_lower']:.4g} to {last['risk_upper']:.4g})"
+    shown = with_ends(last["risk"], (last["risk_lower"], last["risk_upper"]))
+    told = f"{shown[0]} ({shown[1]} to {shown[2]})"
     assert shown["do(A = 1)"].iloc[-1] == told
     assert told in found.told
     axes = found.plot()
