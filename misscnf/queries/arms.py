@@ -212,8 +212,8 @@ class Question:
         scale = " on the scale of its line" if outcome.domain.discrete else ""
         note = (
             f"equal by construction{scale}: the model has no interaction of {', '.join(held)} "
-            f"with {', '.join(beside) or 'what goes with it'} on {outcome.name}; the rows were not asked "
-            f"whether groups differ."
+            f"with {', '.join(beside) or 'what goes with it'} on {outcome.name}; the rows were "
+            f"not asked whether groups differ."
         )
         equal = not outcome.domain.discrete
         return replace(effect, notes=(*effect.notes, note), equal_groups=equal)

@@ -81,7 +81,7 @@ def test_knots_that_are_looked_up_are_those_that_are_broadcast():
     g = torch.Generator().manual_seed(2)
     with torch.no_grad():
         law.shape.bias.copy_(torch.randn(law.shape.bias.shape, generator=g, dtype=torch.float64))
-    ours, _ = law.requires_grad_(requires_grad=False)._spline(  # noqa: SLF001
+    ours, _ = law.requires_grad_(requires_grad=False)._spline(
         torch.zeros(1, 1, dtype=torch.float64)
     )
     parts = law.shape.bias.split([law.bins, law.bins, law.bins - 1])
