@@ -64,7 +64,9 @@ def _read(words: Sequence[str] | None, option: str, model: Outline) -> dict[str,
     for word in words or ():
         name, equals, text = (part.strip() for part in word.partition("="))
         if not (name and equals and text):
-            raise InputError(f"{option} {word}: expected a column and a value, such as t=1.")
+            leave = "; without it, there is no intervention" * (option == "--versus")
+            expected = f"expected a column and a value, such as t=1{leave}"
+            raise InputError(f"{option} {word}: {expected}.")
         if name not in model.graph_.nodes and name[0] == name[-1] == "`":
             name = name.strip("`")  # as rules write names with spaces
         with naming(f"{option} {word}"):

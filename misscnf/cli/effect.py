@@ -189,6 +189,8 @@ def _told(answer: Effect, extra: dict[str, Any]) -> str:
     """Returns an answer with all that is to be known of it, a line each."""
     lines = [str(answer)]
     lines += [str(line) for line in extra.get("beside", ())]
+    if "beside" in extra and not extra["beside"]:
+        lines.append("crude, complete cases: only where one treatment has two values to compare")
     if "e_values" in extra:
         found = extra["e_values"]
         lines.append(

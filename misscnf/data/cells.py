@@ -20,10 +20,15 @@ from misscnf.errors import InputError
 
 __all__ = ["Label", "plain", "quoted", "read_numbers", "observed_cells", "distinct_labels"]
 __all__ += ["is_text", "mostly_numbers_as_text", "refuse_dates", "refuse_holes_of_r"]
-__all__ += ["row_label", "listed"]
+__all__ += ["row_label", "level_text", "listed"]
 
 Label = str | bool | int | float
 """What a level can be called: the types that JSON keeps apart."""
+
+
+def level_text(level: Label) -> str:
+    """Returns a level as people write it: holes have made 1 the number 1.0."""
+    return f"{level:g}" if isinstance(level, float) and level.is_integer() else str(level)
 
 
 def plain(cell: object) -> Label | None:

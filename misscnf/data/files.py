@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from misscnf.data.cells import listed
 from misscnf.data.parquet import Shards
 from misscnf.errors import InputError
 from misscnf.paths import expanded
@@ -282,11 +283,39 @@ def _read_parquet(path: Path, reading: Reading) -> pd.DataFrame:
 
 def _read_stata(path: Path, reading: Reading) -> pd.DataFrame:
     # Labels of values have an order in the file that nobody meant.
-    return pd.read_stata(path, order_categoricals=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pd.errors.CategoricalConversionWarning)  # said below
+        frame = pd.read_stata(path, order_categoricals=False)
+    return _fully_labelled(frame, lambda: pd.read_stata(path, convert_categoricals=False))
 
 
 def _read_spss(path: Path, reading: Reading) -> pd.DataFrame:
-    return pd.read_spss(path)
+    return _fully_labelled(
+        pd.read_spss(path), lambda: pd.read_spss(path, convert_categoricals=False)
+    )
+
+
+def _fully_labelled(frame: pd.DataFrame, plainly: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+    """Returns a table where labels stand for values only if all values of a column have one.
+
+    A scale of which only the ends are named, or a number with a name for its code of missing
+    values, stays the number that it is.
+    """
+    partly = [
+        name
+        for name, cells in frame.items()
+        if isinstance(cells.dtype, pd.CategoricalDtype)
+        and any(isinstance(level, str) for level in cells.cat.categories)
+        and not all(isinstance(level, str) for level in cells.cat.categories)
+    ]
+    if not partly:
+        return frame
+    logger.info(
+        "Not every value of %s has a label in the file: the numbers stand, and the labels are "
+        "left out.",
+        listed(partly),
+    )
+    return frame.assign(**{str(name): plainly()[name] for name in partly})
 
 
 def _read_sas(path: Path, reading: Reading) -> pd.DataFrame:

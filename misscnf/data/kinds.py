@@ -382,7 +382,7 @@ def _parted(pairs: Sequence[Choice]) -> tuple[tuple[Column, ...], tuple[Note, ..
     rounded = [column.name for column in numbers if is_integer_dtype(column.dtype)]
     if rounded:
         noun = "column" if len(rounded) == 1 else "columns"
-        sentence = "What is drawn of the %s %s is rounded to fit a dtype of whole numbers."
+        sentence = "Draws of the %s %s are rounded, since the table has whole numbers there."
         logger.info(sentence, noun, listed(rounded))
     return chosen, tuple(note for _, note in pairs)
 

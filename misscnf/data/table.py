@@ -432,12 +432,15 @@ class IncompleteTable:
         drawn = _to_numpy(values).reshape(-1, self.shape[1])
         repeats = len(drawn) // max(len(self), 1)
         holes = ~self.observed.numpy()
+        own = np.tile(_to_numpy(self.values), (repeats, 1))
         cells, schema = {}, self.schema
         left_out = {*schema.indicators, *schema.fixed, *(() if latents else schema.latent)}
         for j, (column, given) in enumerate(zip(schema.columns, self.cells, strict=True)):
             if j in left_out:
                 continue
             fill = np.tile(holes[:, j] | (j in replaced), repeats)
+            if j in replaced:  # what nothing moved is the cell as it came, without its rounding
+                fill &= ~(np.tile(~holes[:, j], repeats) & _equal(drawn[:, j], own[:, j]))
             cells[column.name] = _fill(column, given, drawn[:, j], fill, exact=j in exact)
         return _frame(cells, self.index if index is None else index)
 
@@ -535,6 +538,11 @@ def holed_columns(source: pd.DataFrame | IncompleteTable) -> list[str]:
         columns = zip(source.schema.columns, some, strict=True)
         return [column.name for column, holes in columns if holes and not column.latent]
     return [name for name in source.columns[source.isna().any()] if isinstance(name, str)]
+
+
+def _equal(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Says where two arrays are the same but for rounding."""
+    return np.abs(first - second) <= 1e-12 * np.maximum(np.abs(second), 1.0)
 
 
 def _to_numpy(values: Tensor) -> np.ndarray:

@@ -470,7 +470,7 @@ def _nonlinear_means(task: _Task) -> Fitted:
     means = task.means(plain.model)
     plain = replace(plain, comparison=means.comparison, rivals=means.rivals)
     if not means.networks and not means.curves:
-        logger.info("no mean asks for a curve or a network.")
+        logger.info("no mean bends enough to ask for a curve or a network: lines are fitted.")
         at_maximum = plain.model is line.model and not line.near
         return plain if at_maximum else task.settled(plain, near=not plain.loss_starts)
     blocks = range(len(task.structure.blocks))

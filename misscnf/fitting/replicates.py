@@ -179,7 +179,7 @@ def replicate_fit(
     about = (structure, rows, settings, seed, count, watch, timings, stands_for)
     found = replace(_replicate(model, *about), rivals=solved)
     stages = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in timings.items())
-    logger.info("replicates of the fit: %s.", stages)
+    logger.debug("replicates of the fit: %s.", stages)
     return found
 
 

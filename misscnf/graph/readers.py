@@ -108,9 +108,9 @@ def _without_comments(text: str) -> str:
     return _COMMENT.sub(lambda m: m[0] if m[0][0] in '"`' else " " + "\n" * m[0].count("\n"), text)
 
 
-def _unreadable(number: int, line: str, why: str) -> InputError:
+def _unreadable(number: int, line: str, why: str, hint: str = "") -> InputError:
     shown = line.strip() if len(line.strip()) <= 80 else f"{line.strip()[:79]}…"
-    return InputError(f"line {number} of the graph cannot be read: {shown!r} ({why}).")
+    return InputError(f"line {number} of the graph cannot be read: {shown!r} ({why}){hint}.")
 
 
 _TOKEN = re.compile(
@@ -176,7 +176,10 @@ class _ArrowReader:
     def unexpected(self) -> InputError:
         token = self.peek()
         why = f"unexpected {token.text!r}" if token.kind != "end" else "it ends too early"
-        return _unreadable(token.line, self.lines[token.line - 1], why)
+        hint = '; a name with spaces stands in quotes, such as "blood pressure"' * (
+            token.kind == "name"
+        )
+        return _unreadable(token.line, self.lines[token.line - 1], why, hint)
 
     def block(self, *separators: str) -> list[str]:
         """Reads statements up to the closing brace and returns the nodes they mention."""

@@ -165,7 +165,8 @@ def loss_sentences(lines: Sequence[Explained]) -> list[str]:
         kept = [by for by in line.by if by.kept]
         if kept:
             beside = len(line.by) - len(kept)
-            more = f" ({beside} more only through these)" if beside else ""
+            goes = "other column goes" if beside == 1 else "other columns go"
+            more = f"; {beside} {goes} with these holes only through that" if beside else ""
             lost = "; ".join(_direction(by) for by in kept)
             told.append(f"{_holes_of([line])}: lost {lost}{more}.")
         else:
@@ -332,6 +333,12 @@ def _verdict(report: Report) -> str:
         told = dict.fromkeys(_needed(report.graph, node) for node in report.needed)
         needed = listed(list(told))
         asked = f"The effect of {treatment} on {outcome} needs {needed}.\n"
+        if len(told) > 4:
+            blocks = {report.graph.block_of(node) or node: None for node in report.needed}
+            asked = (
+                f"The effect of {treatment} on {outcome} needs {listed(list(blocks))}, "
+                f"each with its parents in the graph.\n"
+            )
     if report.family_positivity:
         families = f"{total} famil{'ies' if total != 1 else 'y'}"
         return f"{asked}Family positivity: nothing in these rows speaks against it ({families})."
@@ -380,9 +387,12 @@ def _loss(report: Report) -> str:
     if report.completely_at_random is None:
         lines.append("  These rows are too few to say how values are lost.")
     elif not report.completely_at_random:
+        alone = report.little is None or report.little.p_value >= report.settings.little.level
+        so = "Since holes go with other columns, " if alone else "So "
         lines.append(
-            "  So values are not lost completely at random. Whether they are lost at random given "
-            "what\n  is shown (MAR) no table can tell: that depends on values that are not there."
+            f"  {so}values are not lost completely at random. Whether they are lost\n  at random "
+            "given what is shown (MAR) no table can tell: that depends on values that are not "
+            "there."
         )
     else:
         lines.append(

@@ -46,6 +46,25 @@ NORMAL_RULE = tuple(side / side.sum() if i else side for i, side in enumerate(he
 """Nodes and weights of Gauss and Hermite, for means over N(0, 1)."""
 
 
+class _Knots(MonotonicRQSTransform):
+    """The spline; its knots are looked up where all rows share them and nothing is differentiated.
+
+    These are the same numbers. Broadcasting them takes longer, and the half second in which torch
+    imports sympy to compare two shapes.
+    """
+
+    def bin(self, k: Tensor) -> tuple[Tensor, ...]:
+        """Returns whether k is a bin, its ends on both sides, the slopes there and between."""
+        sides = self.horizontal, self.vertical, self.derivatives
+        if any(side.dim() > 1 or side.requires_grad for side in sides):
+            found: tuple[Tensor, ...] = super().bin(k)
+            return found
+        inside = (k >= 0) & (k < self.bins)
+        k = k % self.bins
+        (x0, x1), (y0, y1), (d0, d1) = ((side[k], side[k + 1]) for side in sides)
+        return inside, x0, x1, y0, y1, d0, d1, (y1 - y0) / (x1 - x0)
+
+
 class Spline(Mechanism, name="spline"):
     """u = S((x − m(x_pa)) / exp(s(x_pa)) + c) with u ~ N(0, 1).
 
@@ -111,10 +130,10 @@ class Spline(Mechanism, name="spline"):
     def lower_bounds(self) -> dict[str, float]:
         return {f"base.{name}": bound for name, bound in self.base.lower_bounds().items()}
 
-    def _spline(self, parents: Tensor) -> tuple[MonotonicRQSTransform, Tensor | float]:
+    def _spline(self, parents: Tensor) -> tuple[_Knots, Tensor | float]:
         """Returns S and c."""
         parts = self.shape(parents).split([self.bins, self.bins, self.bins - 1], dim=-1)
-        spline = MonotonicRQSTransform(*parts, bound=self.bound)
+        spline = _Knots(*parts, bound=self.bound)
         if not self.constant_shape:
             return spline, 0.0
         nodes, weights = (torch.as_tensor(side).to(parts[0]) for side in NORMAL_RULE)

@@ -203,7 +203,7 @@ class Question:
         columns = [self.schema.columns[node] for node in nodes]
         rules = any(map(is_rule, held.values(), columns))
         reads = {self.graph.index(name) for name in self.group.reads if name in names}
-        beside = [names[node] for node in sorted(reads.difference(nodes))] or ["what goes with it"]
+        beside = [names[node] for node in sorted(reads.difference(nodes))]
         if any(self.graph.parents[node] for node in self.group.taken):
             reads, beside = reads.union(self.group.taken), [*beside, "its causes"]
         if rules or not held or not reads or may_differ(model, nodes, self.node, reads):
@@ -212,8 +212,8 @@ class Question:
         scale = " on the scale of its line" if outcome.domain.discrete else ""
         note = (
             f"equal by construction{scale}: the model has no interaction of {', '.join(held)} "
-            f"with {', '.join(beside)} on {outcome.name}; the rows were not asked "
-            f"whether groups differ."
+            f"with {', '.join(beside) or 'what goes with it'} on {outcome.name}; the rows were "
+            f"not asked whether groups differ."
         )
         equal = not outcome.domain.discrete
         return replace(effect, notes=(*effect.notes, note), equal_groups=equal)

@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 import pandas as pd
 
-from misscnf.data.cells import Label
+from misscnf.data.cells import Label, level_text
 from misscnf.data.codecs import Column, Levels
+from misscnf.display.digits import with_ends
 from misscnf.display.notebook import card
 from misscnf.display.tables import Tabular
 from misscnf.errors import InputError
@@ -161,11 +162,10 @@ class Effect(Tabular):
     def told(self) -> str:
         """The answer in words: both arms, and how they compare."""
         if self.estimate is None:
-            table = "" if self.probabilities is None else self.probabilities.round(4).to_string()
-            return f"probability of each level, Monte-Carlo standard errors\n{table}"
+            return self._levels
         of = self.statistic
         if self.event is not None:
-            of = f"risk of {self.outcome} = {_level(self.event)}:"
+            of = f"risk of {self.outcome} = {level_text(self.event)}:"
         if self.mean_versus is None:
             return f"{of} {self.shown(self.estimate, self.interval)}{self._simulated}"
         arms = f"{self._arm(self.mean, self.mean_interval)} against "
@@ -180,6 +180,17 @@ class Effect(Tabular):
         return told + self._simulated
 
     @property
+    def _levels(self) -> str:
+        """The probability of each level, without what compares arms where there is one."""
+        if self.probabilities is None:
+            return "probability of each level"
+        table = self.probabilities.round(4)
+        if not self.do and not self.versus:
+            table = table[["level", "do"]].rename(columns={"do": "probability"})
+            return f"probability of each level\n{table.to_string(index=False)}"
+        return f"probability of each level, Monte-Carlo standard errors\n{table.to_string()}"
+
+    @property
     def _simulated(self) -> str:
         """The Monte-Carlo error, where there is no other and it is not rounding."""
         error = self.standard_error or 0.0
@@ -188,8 +199,10 @@ class Effect(Tabular):
 
     @staticmethod
     def _arm(number: float | None, interval: Interval | None) -> str:
-        ends = "" if interval is None else f" ({interval[0]:.4g} to {interval[1]:.4g})"
-        return f"{number:.4g}{ends}"
+        if number is None or interval is None:
+            return f"{number:.4g}"
+        middle, lower, upper = with_ends(number, interval)
+        return f"{middle} ({lower} to {upper})"
 
     def e_values(self) -> tuple[float, float | None] | None:
         """Returns the E-values of the estimate and of the end of its interval nearer to no effect.
@@ -218,8 +231,8 @@ class Effect(Tabular):
         """Returns a number with its interval, if it has one."""
         if interval is None or self.level is None:
             return f"{number:.4g}"
-        ends = f"{interval[0]:.4g} to {interval[1]:.4g}"
-        return f"{number:.4g} ({100 * self.level:g} % interval {ends})"
+        middle, lower, upper = with_ends(number, interval)
+        return f"{middle} ({100 * self.level:g} % interval {lower} to {upper})"
 
     def to_frame(self) -> pd.DataFrame:
         """Returns a line a number: term, estimate, lower and upper.
@@ -271,7 +284,7 @@ class Effect(Tabular):
         frame = self.to_frame()
         own = frame[frame["term"] == frame["term"].iloc[0]]
         names = own.get("group", own.get("level", own["term"])).astype(str)
-        of = "" if self.event is None else f" = {_level(self.event)}"
+        of = "" if self.event is None else f" = {level_text(self.event)}"
         unit = f"{own['term'].iloc[0]} of {self.outcome}{of}: {self._arms}"
         return plots.forest(own.assign(term=names), unit=unit, ax=ax)
 
@@ -591,8 +604,3 @@ def _indicated(arms: Arms, code: int) -> Arms:
     """Returns the probability of a level: 1 where the outcome has it, if it is no average."""
     first, second = (arm[:, code] if arm.ndim == 2 else (arm == code) + 0.0 for arm in arms)
     return first, second
-
-
-def _level(event: Label) -> str:
-    """Returns a level as people write it: holes have made 1 the number 1.0."""
-    return f"{event:g}" if isinstance(event, float) else str(event)

@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from misscnf.data.cells import Label
+from misscnf.data.cells import Label, level_text
 from misscnf.data.codecs import Column, Levels
 from misscnf.data.table import Schema
 from misscnf.errors import InputError
@@ -42,7 +42,7 @@ class Part:
     def label(self) -> str:
         """The group in a few words."""
         if self.end is None:
-            return str(self.level)
+            return "" if self.level is None else level_text(self.level)
         return f"above {self.end:.4g}" if self.above else f"{self.end:.4g} or less"
 
     @property

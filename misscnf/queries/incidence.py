@@ -29,6 +29,7 @@ from torch import Tensor
 
 from misscnf.data.panel import Panel
 from misscnf.data.table import IncompleteTable, Table
+from misscnf.display.digits import with_ends
 from misscnf.display.notebook import card
 from misscnf.display.tables import Tabular
 from misscnf.errors import InputError
@@ -420,7 +421,8 @@ def _with_ends(number: float | None, ends: Interval | None) -> str:
     """Returns a number as text, with its interval if there is one."""
     if ends is None:
         return f"{number:.4g}"
-    return f"{number:.4g} ({ends[0]:.4g} to {ends[1]:.4g})"
+    middle, lower, upper = with_ends(number, ends)
+    return f"{middle} ({lower} to {upper})"
 
 
 def _entry(name: str, line: int, table: pd.DataFrame) -> float:

@@ -22,6 +22,7 @@ from scipy.special import ndtri
 
 from misscnf.data.codecs import Levels
 from misscnf.data.table import IncompleteTable
+from misscnf.display.digits import with_ends
 from misscnf.graph import CausalGraph
 from misscnf.queries.effects import Effect, Interval
 
@@ -43,10 +44,10 @@ class PlainEstimate:
     """Whether causes of the treatment, which may be common ones, are left in it."""
 
     def __str__(self) -> str:
-        lower, upper = self.interval
+        number, lower, upper = with_ends(self.estimate, self.interval)
         alone = " (a line of the outcome on the treatment alone)"
         name = self.name + alone * (self.name == "crude" and self.line)
-        return f"{name}, {self.rows} rows: {self.estimate:.4g} ({lower:.4g} to {upper:.4g})"
+        return f"{name}, {self.rows} rows: {number} ({lower} to {upper})"
 
 
 def plain_estimates(

@@ -61,7 +61,9 @@ for name, words in json.loads(sys.argv[1]).items():
 done = CliRunner().invoke(app, ["effect", "model", "--on", "y", "--do", "t=1"])
 assert done.exit_code == 0, done.output
 import torch
-from misscnf.mechanisms import Conditioner
+from misscnf.mechanisms import Conditioner, Spline
+law = Spline(1).double().requires_grad_(False)
+law.generate(torch.zeros(3).double(), torch.zeros(3, 1).double())  # and noise that is no normal
 with torch.device("meta"):  # as a saved model with a curve is first looked at
     Conditioner(2, 1, curve=(3, 1, 5))
 unasked = "sympy sklearn scipy.stats scipy.optimize matplotlib misscnf.fitting.fit".split()

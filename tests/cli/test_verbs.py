@@ -15,6 +15,7 @@ import misscnf.data.files as files_home
 import misscnf.data.table as table_home
 from misscnf import MissCNF
 from misscnf.cli.app import VERBS
+from misscnf.display.digits import with_ends
 
 
 def read_text(text):
@@ -376,7 +377,7 @@ def test_groups_plain_estimates_and_one_arm_alone(call, here):
     assert [line["estimate"] for line in found["beside"]] == [crude.estimate, complete.estimate]
     assert found["e_values"][0] == pytest.approx(effect.e_values()[0])
     text = done(call(asked)).stdout
-    assert f"crude, {crude.rows} rows: {crude.estimate:.4g} (" in text
+    assert f"crude, {crude.rows} rows: {with_ends(crude.estimate, crude.interval)[0]} (" in text
     assert f"complete cases, {complete.rows} rows: " in text
     assert f"E-value {effect.e_values()[0]:.3g}: a confounder left out" in text
     assert "m against f: equal by construction" in text

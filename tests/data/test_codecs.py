@@ -280,7 +280,7 @@ def test_whole_number_dtypes_round_and_floats_never_do():
 def test_rounding_is_said_once_at_fit(caplog):
     with caplog.at_level(logging.INFO, "misscnf"):
         read(NUMBERS["Int64"], "continuous")
-    assert "What is drawn of the column 'x' is rounded to fit a dtype of whole" in caplog.text
+    assert "Draws of the column 'x' are rounded, since the table has whole" in caplog.text
 
 
 def test_what_is_held_is_shown_as_it_is_held():

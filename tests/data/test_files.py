@@ -157,6 +157,25 @@ def test_labels_of_stata_and_spss_come_along(tmp_path):
         np.testing.assert_array_equal(found["x"], frame["x"])
 
 
+@pytest.mark.parametrize("name", ["table.dta", "table.sav"])
+def test_labels_of_some_values_leave_a_column_of_numbers_a_column_of_numbers(
+    tmp_path, caplog, name
+):
+    pyreadstat = pytest.importorskip("pyreadstat", reason="SPSS files need the extra `files`")
+    frame = pd.DataFrame({"y": [1.5, 2.5, -99.0, 4.0], "arm": [0, 1, 1, 0]})
+    labels = {"y": {-99: "not known"}, "arm": {0: "none", 1: "drug"}}
+    if name.endswith("sav"):
+        pyreadstat.write_sav(frame, tmp_path / name, variable_value_labels=labels)
+    else:
+        frame = frame.assign(y=[1, 2, -99, 4])
+        frame.to_stata(tmp_path / name, write_index=False, value_labels=labels)
+    with caplog.at_level("INFO", "misscnf"):
+        found = read_table(tmp_path / name)
+    np.testing.assert_array_equal(found["y"], frame["y"])
+    assert found["arm"].tolist() == ["none", "drug", "drug", "none"]
+    assert "Not every value of 'y' has a label in the file" in caplog.text
+
+
 @pytest.mark.parametrize("version", [5, 8])
 def test_both_transport_formats_of_sas_are_read(tmp_path, version):
     pyreadstat = pytest.importorskip("pyreadstat", reason="written with the extra `files`")

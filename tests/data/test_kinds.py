@@ -482,8 +482,8 @@ def test_columns_that_are_rounded_are_named_in_one_line(caplog):
     with caplog.at_level("INFO", "misscnf"):
         IncompleteTable.read(frame, frame.columns)
     assert [record.getMessage() for record in caplog.records] == [
-        "What is drawn of the columns 'x0', 'x1', 'x2', 'x3', 'x4', 'x5', 'x6', 'x7' and 52 more "
-        "is rounded to fit a dtype of whole numbers."
+        "Draws of the columns 'x0', 'x1', 'x2', 'x3', 'x4', 'x5', 'x6', 'x7' and 52 more "
+        "are rounded, since the table has whole numbers there."
     ]
 
 

@@ -125,7 +125,7 @@ def test_an_interval_is_shown_with_its_level():
     given = {"interval": (1.5, 2.5), "level": 0.9, "notes": ("beyond <what> was seen",)}
     effect = misscnf.Effect("y", {"t": 1}, {"t": 0}, 2.0, 0.01, 3.0, 1.0, 100, **given)
     words = text_of(effect._repr_html_())
-    assert "2 (90 % interval 1.5 to 2.5) (Monte-Carlo error 0.01)" in words
+    assert "2.00 (90 % interval 1.50 to 2.50) (Monte-Carlo error 0.01)" in words
     assert "beyond <what> was seen" in words
 
 

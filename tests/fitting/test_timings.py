@@ -42,7 +42,7 @@ def test_a_fit_says_what_it_may_take_and_what_it_took(caplog, tmp_path, monkeypa
     assert "roughly 2 s of processor time if all are lines, 3 s if most" in caplog.text
     assert {"linear model", "testing lines", "testing noise"} <= model.timings_.keys()
     assert all(seconds >= 0.0 for seconds in model.timings_.values())
-    with caplog.at_level(logging.INFO, "misscnf"):
+    with caplog.at_level(logging.DEBUG, "misscnf"):
         model.effect("b", {"a": 1.0}, {"a": 0.0}, interval=0.95, draws=100)
     assert "replicates of the fit: other forms 0.0 s, completing rows" in caplog.text
     model.save(tmp_path / "m")

@@ -220,6 +220,12 @@ REFUSED = {
 }
 
 
+def test_a_name_with_a_space_is_told_to_stand_in_quotes():
+    with pytest.raises(InputError, match='stands in quotes, such as "blood pressure"'):
+        CausalGraph.read("smoke now -> visits")
+    assert CausalGraph.read('"smoke now" -> visits').nodes == ("smoke now", "visits")
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_bad_input_is_refused_by_one_sentence_that_names_the_culprit(name):
     source, fragment = REFUSED[name]

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from misscnf.mechanisms import Gaussian, Spline
+from misscnf.mechanisms.spline import MonotonicRQSTransform
 
 
 @pytest.fixture
@@ -73,3 +74,19 @@ def test_draws_see_the_slope_of_the_density(pair, rows):
     spline.log_prob(x, parents).sum().backward()
     moved = [spline.log_prob(rows[0] + step, rows[1]).sum().item() for step in (1e-6, -1e-6)]
     assert float(x.grad.sum()) == pytest.approx((moved[0] - moved[1]) / 2e-6, rel=1e-5)
+
+
+def test_knots_that_are_looked_up_are_those_that_are_broadcast():
+    law = Spline(1).double()
+    g = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        law.shape.bias.copy_(torch.randn(law.shape.bias.shape, generator=g, dtype=torch.float64))
+    ours, _ = law.requires_grad_(requires_grad=False)._spline(
+        torch.zeros(1, 1, dtype=torch.float64)
+    )
+    parts = law.shape.bias.split([law.bins, law.bins, law.bins - 1])
+    zukos = MonotonicRQSTransform(*parts, bound=law.bound)
+    x = 3.0 * torch.randn(20, 50, generator=g, dtype=torch.float64)
+    assert torch.equal(ours(x), zukos(x))
+    assert torch.equal(ours.inv(x), zukos.inv(x))
+    assert torch.equal(ours.call_and_ladj(x)[1], zukos.call_and_ladj(x)[1])

@@ -101,7 +101,7 @@ def test_without_an_intervention_the_mean_is_that_of_the_outcome(model, linear, 
 def test_arms_are_told_with_their_intervals(model):
     found = model.effect("y", **ON_TREATMENT, interval=0.95)
     assert found.mean_interval[0] < found.mean < found.mean_interval[1]
-    assert f"mean {found.mean:.4g} ({found.mean_interval[0]:.4g} to" in str(found)
+    assert f"mean {found.mean:.2f} ({found.mean_interval[0]:.2f} to" in str(found)
 
 
 def test_an_error_of_rounding_is_not_told(linear):
@@ -188,3 +188,16 @@ def test_means_of_an_ordinal_outcome_are_as_sure_as_the_rows_and_stay_on_the_sca
         own = y[treated == arm]
         width = 3.92 * own.std(ddof=1) / math.sqrt(len(own))
         assert 0.8 * width < ends[1] - ends[0] < 1.25 * width
+
+
+def test_a_level_that_is_a_word_is_no_rule_and_a_rule_may_differ_between_groups(table):
+    words = table.assign(treated=table["treated"].map({0: "no", 1: "yes"}))
+    model = MissCNF("sex, age, treated -> y", "linear", progress=False).fit(words)
+    found = model.effect("y", {"treated": "yes"}, {"treated": "no"}, by="sex")
+    assert "m against f: equal by construction" in str(found)
+    by_age = model.effect("y", {"age": "age + 1"}, by="sex", interval=0.9)
+    assert by_age.groups.differences[0].estimate == 0.0  # and not 3e-17, with an interval of these
+    assert by_age.groups.differences[0].interval is None
+    capped = model.effect("y", {"age": "min(age, 40)"}, by="age")
+    assert not capped.equal_groups
+    assert capped.groups.differences[0].estimate != 0.0

@@ -9,6 +9,7 @@ import statsmodels.api as sm
 import torch
 
 from misscnf import Draw, MissCNF
+from misscnf.display.digits import with_ends
 from misscnf.errors import InputError
 
 GRAPH = "L[t-1], A[t-1] -> L[t]; L[t], A[t-1] -> A[t]; L[t], A[t] -> Y[t]"
@@ -150,7 +151,8 @@ def test_two_arms_compare_at_each_visit(model):
     shown = found.shown()
     assert list(shown) == ["visit", "do(A = 1)", "do(A = 0)", "difference", "ratio"]
     last = table.iloc[-1]
-    told = f"{last['risk']:.4g} ({last['risk_lower']:.4g} to {last['risk_upper']:.4g})"
+    middle, lower, upper = with_ends(last["risk"], (last["risk_lower"], last["risk_upper"]))
+    told = f"{middle} ({lower} to {upper})"
     assert shown["do(A = 1)"].iloc[-1] == told
     assert told in found.told
     axes = found.plot()
@@ -162,9 +164,8 @@ def test_one_arm_has_its_restricted_mean_with_an_interval(model):
     found = model.risk("Y", do={"A": 1}, interval=0.95, draws=5000)
     lower, upper = found.restricted_mean_interval
     assert lower < found.restricted_mean < upper
-    assert f"mean visit without it up to then {found.restricted_mean:.4g} ({lower:.4g}" in str(
-        found
-    )
+    middle, below, _ = with_ends(found.restricted_mean, (lower, upper))
+    assert f"mean visit without it up to then {middle} ({below}" in str(found)
 
 
 def test_the_natural_course_is_what_the_table_shows(model, table):

@@ -18,7 +18,7 @@ import pandas as pd
 from pandas.api.types import is_any_real_numeric_dtype
 
 from misscnf.data import domains, dtypes
-from misscnf.data.cells import Label, listed, plain, quoted, row_label
+from misscnf.data.cells import Label, level_text, listed, plain, quoted, row_label
 from misscnf.data.codecs.base import Column
 from misscnf.data.domains import Domain
 from misscnf.data.dtypes import OBJECT, Dtype
@@ -86,7 +86,7 @@ class Levels(Column, kinds=("binary", "ordinal", "categorical")):
         """The levels, in their order if they have one."""
         joint = " < " if self.kind == "ordinal" else ", "
         more = len(self.levels) - 12
-        shown = joint.join(map(str, self.levels[:12]))
+        shown = joint.join(map(level_text, self.levels[:12]))
         return f"{shown} and {more} more" if more > 0 else shown
 
     @property
