@@ -39,12 +39,25 @@ Arm = dict[str, Assigned]
 
 
 def read_arm(words: Sequence[str] | None, option: str, model: Outline) -> Arm:
-    """Reads interventions such as `["t=1", "stage=III"]`, one value or rule each."""
-    found = _read(words, option, model)
-    for word, values in zip(words or (), found.values(), strict=True):
+    """Reads interventions such as `["t=1", "stage=III"]`, one value or rule each.
+
+    Over time a column that is measured at every visit is set at all of them.
+    """
+    over = [word for word in words or () if _is_over_time(word, model)]
+    alone = [word for word in words or () if word not in over]
+    found = _read(alone, option, model)
+    for word, values in zip(alone, found.values(), strict=True):
         if len(values) > 1:
             raise InputError(f"{option} {word}: a grid is for `effect --do`; give one value.")
-    return {name: values[0] for name, values in found.items()}
+    return {name: values[0] for name, values in found.items()} | (read_regime(over, option) or {})
+
+
+def _is_over_time(word: str, model: Outline) -> bool:
+    """Tells whether an intervention is one on all visits of a table over time."""
+    if model.panel_ is None:
+        return False
+    name = word.partition("=")[0].strip()
+    return word == "natural" or name.removesuffix("[t]") in model.panel_.template.varying
 
 
 def read_values(
@@ -178,11 +191,11 @@ def read_along(given: Mapping[str, str | None], arm: str | None) -> dict[str, An
     return {what: dict.fromkeys(arms, numbers) for what, numbers in found.items()}
 
 
-def read_regime(words: Sequence[str] | None, option: str) -> dict[str, float | str] | None:
+def read_regime(words: Sequence[str] | None, option: str) -> Arm | None:
     """Reads regimes such as `["A=1", "B=L[t] < 350"]`; "natural" is one without any."""
     if not words:
         return None
-    found: dict[str, float | str] = {}
+    found: Arm = {}
     for word in words if list(words) != ["natural"] else ():
         name, equals, text = (part.strip() for part in word.partition("="))
         if not (name and equals and text):

@@ -19,7 +19,6 @@ from misscnf.cli.options import (
     Separator,
     option,
 )
-from misscnf.errors import InputError
 
 __all__ = ["counterfactual"]
 
@@ -52,7 +51,8 @@ def counterfactual(
     """Say what each row would have been under an intervention. Rows may have holes.
 
     Several draws are told apart by the columns .draw and .id, the number of a row in DATA. Columns
-    outside the graph are carried along.
+    outside the graph are carried along. Over time every visit of each person comes back, up to the
+    event that ends their course in that world, and .draw tells draws apart.
     """
     import pandas as pd
 
@@ -62,11 +62,6 @@ def counterfactual(
     arguments.check_share(interval, "--interval")
     how = inputs.reading(na, sep, decimal, dates)
     asked = inputs.outline(model)
-    if asked.panel_ is not None:
-        raise InputError(
-            "counterfactuals of a table over time are there in Python alone: "
-            "model.counterfactual(df, do={'A': 1})."
-        )
     arm = arguments.read_arm(do, "--do", asked)
     stream = inputs.read_model_stream(data, out, asked, memory, how)
     fitted = inputs.open_model(model, quiet=quiet)
@@ -74,6 +69,8 @@ def counterfactual(
 
     def worlds(rows: pd.DataFrame, seed: int, before: int = 0) -> pd.DataFrame:
         drawn = fitted.counterfactual(rows, arm, draws=draws, interval=interval, seed=seed)
+        if asked.panel_ is not None:
+            return outputs.number_draws(drawn, ".draw")
         table = outputs.carry_along(rows, drawn)
         if several is None:
             return table

@@ -94,9 +94,12 @@ def effect(
     arguments.check_share(interval, "--interval")
     how = inputs.reading(na, sep, decimal, dates)
     asked = inputs.outline(model)
-    inputs.check_nodes([on], asked.graph_, "--on")
     inputs.check_nodes([by] if by else [], asked.graph_, "--by")
-    arm, name, grid = arguments.read_values(do or [], "--do", asked)
+    if asked.panel_ is None:
+        inputs.check_nodes([on], asked.graph_, "--on")
+        arm, name, grid = arguments.read_values(do or [], "--do", asked)
+    else:
+        arm, name, grid = arguments.read_arm(do, "--do", asked), None, []
     against = arguments.read_arm(versus, "--versus", asked)
     arguments.check_where(where, asked)
     level = arguments.read_event(event, on, asked)

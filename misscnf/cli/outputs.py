@@ -76,6 +76,16 @@ def number_rows(
     return pd.concat([pd.DataFrame(numbers), table], axis=1)
 
 
+def number_draws(courses: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Returns courses over time with the number of the draw before, where there are several."""
+    found = courses.reset_index(drop=True)
+    if courses.index.nlevels > 1:
+        if name in found:
+            raise InputError(f"the table has a column {name!r} already; rename or drop it.")
+        found.insert(0, name, courses.index.get_level_values(0).to_numpy() + 1)
+    return found
+
+
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 

@@ -129,8 +129,9 @@ def check(
                 f"{stream.name} takes more than memory={memory!r}, and tables over time are read "
                 f"into memory; give more, or some of the people."
             )
-        others = {"blocks": blocks, "loss": loss, "auxiliary": auxiliary, "latent": latent}
-        return _over_time(df, graph, effect, id, time, kinds, chosen, varying or (), others)
+        others = {"blocks": blocks, "auxiliary": auxiliary}
+        hidden = latent, loss
+        return _over_time(df, graph, effect, id, time, kinds, chosen, varying or (), hidden, others)
     graph = CausalGraph.read(graph, blocks, latent).with_auxiliary(auxiliary, df.columns)
     if loss is not None:
         graph = graph.with_loss(
@@ -226,6 +227,7 @@ def _over_time(
     kinds: Kinds,
     settings: CheckSettings,
     varying: Sequence[str],
+    hidden: tuple[Latent | None, Loss | None],
     others: Mapping[str, object],
 ) -> PanelReport:
     """Checks a long table."""
@@ -236,7 +238,11 @@ def _over_time(
         )
     for name in (name for name, given in others.items() if given is not None):
         raise InputError(f"{name}= is not there yet for tables over time; leave it out.")
-    template = read_template(graph, time)
+    latent, loss = hidden
+    template = read_template(graph, time, latent)
+    if loss is not None:
+        holes = [name for name in template.varying if name in df and df[name].isna().any()]
+        template = template.with_loss(loss, holes, time)
     return check_over_time(df, template, effect, id, time, kinds, settings, varying)
 
 

@@ -11,7 +11,13 @@ is unrevealed is searched for as in any other table (`regions`), the time of the
 columns that may say where.
 
 A regime sets a column at every visit. By the graph its effect is that of the g-formula (Robins
-1986), which needs the families that lead to the outcome, all but those of the treatment.
+1986), which needs the families that lead to the outcome, all but those of the treatment. Hidden
+causes of a person do not spoil it unless one leads to the treatment itself: a treatment without
+one is alone in its district, and its factor can be left out of the law of what is shown (Tian and
+Pearl 2002).
+
+A loss that the graph models is asked about as in any other graph (`recovery`). Visits that share
+its mechanism have one slope, and any of them tells it for all.
 """
 
 from __future__ import annotations
@@ -30,9 +36,11 @@ from misscnf.data.table import IncompleteTable, Schema
 from misscnf.display.notebook import card
 from misscnf.errors import InputError
 from misscnf.graph import CausalGraph
+from misscnf.graph.indicators import indicator_of
 from misscnf.graph.template import Cause, Read, Template, Unrolled, at_visit
 from misscnf.identification.columns import Column, column_of
 from misscnf.identification.families import family_names
+from misscnf.identification.recovery import Recovery, losses_identified
 from misscnf.identification.regions import (
     Region,
     Search,
@@ -62,6 +70,8 @@ class PanelReport:
             column and how many show the family whole, at which visits these are few.
         regions: Where families are not seen whole, or are seen least, as in `Report`.
         settings: The `CheckSettings`.
+        recovery: What identifies each loss that the graph models, a line a mechanism.
+        confounded: Hidden causes that lead to the treatment by themselves.
 
     Example:
         >>> from misscnf import check
@@ -82,6 +92,8 @@ class PanelReport:
     families: pd.DataFrame
     regions: pd.DataFrame
     settings: CheckSettings
+    recovery: tuple[Recovery, ...] = ()
+    confounded: tuple[str, ...] = ()
 
     @property
     def uncovered(self) -> tuple[str, ...]:
@@ -91,8 +103,11 @@ class PanelReport:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing in these rows speaks against any family that is asked about."""
-        return not self.uncovered
+        """Whether nothing in these rows speaks against any family that is asked about.
+
+        Nor does the effect rest on the shape of the model alone, beside hidden causes.
+        """
+        return not self.uncovered and not self.confounded
 
     def summary(self) -> str:
         """Returns the report as text."""
@@ -116,7 +131,7 @@ class PanelReport:
         if count == 0:
             return "\n".join(lines)
         names = f"{count} famil{'ies' if count != 1 else 'y'} of the graph over time"
-        if self.ok:
+        if not self.uncovered:
             said = f"Family positivity: nothing in these rows speaks against it ({names})."
         else:
             some = len(self.uncovered)
@@ -125,11 +140,21 @@ class PanelReport:
         for line in self.families.to_dict("records"):
             mark = "✓" if line["status"] == "covered" else "✗"
             lines.append(f"  {mark} {line['sentence']}")
-        if not self.ok:
+        if self.uncovered:
             lines.append(
                 "  Not guaranteed means: these rows do not show what the mechanism is there. A "
                 "parametric fit may\n  still extrapolate rightly; nothing in the table can tell."
             )
+        if hidden := list(self.panel.template.latent):
+            lines.append(
+                f"Beside the hidden cause{'s' * (len(hidden) > 1)} {listed(hidden)}, families are "
+                f"those of the columns: what a mechanism reads of it no row shows, and what holes "
+                f"leave open, they leave open there too."
+            )
+        lines += ["Losses that the graph models:"] * bool(self.recovery)
+        marks = ("✓" if one.identified else "!" for one in self.recovery)
+        told = (one.sentence for one in self.recovery)
+        lines += [f"  {mark} {said}" for mark, said in zip(marks, told, strict=True)]
         lines.append(
             "Whether those who leave are like those who stay, given what was seen, no table tells."
         )
@@ -140,10 +165,19 @@ class PanelReport:
         treatment, outcome = self.effect
         if not len(self.families):
             return f"By the graph {treatment} has no effect on {outcome} at any visit."
+        needs = f"It needs {listed(list(self.families['family']))}."
+        if self.confounded:
+            return (
+                f"The hidden cause {listed(list(self.confounded))} leads to {treatment} itself, so "
+                f"that the graph does not identify its effect on {outcome} by the g-formula: what "
+                f"the hidden cause does is told by the shape of the model. {needs}"
+            )
+        why = "every cause in it is a column"
+        if self.panel.template.latent:
+            why = f"no hidden cause leads to {treatment} itself"
         return (
             f"The effect of {treatment} at all visits on {outcome} is identified by the g-formula "
-            f"if the graph is right: every cause in it is a column. It needs "
-            f"{listed(list(self.families['family']))}."
+            f"if the graph is right: {why}. {needs}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,6 +191,8 @@ class PanelReport:
                     "panel": self.panel.to_dict(),
                     "effect": self.effect,
                     "uncovered": self.uncovered,
+                    "losses": [vars(one) | {"identified": one.identified} for one in self.recovery],
+                    "confounded": self.confounded,
                     **{name: getattr(self, name).to_dict("records") for name in tables},
                     "settings": self.settings,
                 }
@@ -208,18 +244,6 @@ def check_panel(
         effect: (treatment, outcome): two columns over time, or one measured once and an outcome.
         settings: `CheckSettings`, or changes by name.
     """
-    if panel.template.latent:
-        raise InputError(
-            f"check does not know hidden causes over time yet, and the graph has "
-            f"{listed(list(panel.template.latent))}; check it without them: what holes leave open "
-            f"there, they leave open beside hidden causes too."
-        )
-    if panel.template.losses:
-        raise InputError(
-            f"check does not know losses over time yet, and the graph has "
-            f"{panel.template.losses[0]}[t]; check it without such arrows, and ask a wide table "
-            f"with a column a visit what its losses leave open."
-        )
     if isinstance(settings, CheckSettings):
         chosen = settings
     else:
@@ -239,7 +263,31 @@ def check_panel(
     regions = pd.concat(found, ignore_index=True) if found else pd.DataFrame()
     families = pd.DataFrame(lines, columns=columns)
     said = None if effect is None else (effect[0], effect[1])
-    return PanelReport(panel, said, len(wide), stacks.visits(), families, regions, chosen)
+    recovery = _losses(stacks)
+    confounded = () if effect is None else _led_to(panel, graph, effect[0])
+    beside = stacks.visits(), families, regions, chosen, recovery, confounded
+    return PanelReport(panel, said, len(wide), *beside)
+
+
+def _losses(stacks: _Stacks) -> tuple[Recovery, ...]:
+    """Returns what identifies the law of each loss, a line a mechanism.
+
+    Visits that share a mechanism have one slope, so that any of them tells it for all; a loss that
+    is ignorable at some visits only is what the others say.
+    """
+    order, found = ("full law", "shadow", "shape", "ignorable"), dict[str, Recovery]()
+    for one in losses_identified(stacks.graph, stacks.observed):
+        key = stacks.unrolled.keys[indicator_of(one.column)]
+        if key not in found or order.index(one.by) < order.index(found[key].by):
+            found[key] = one
+    return tuple(found.values())
+
+
+def _led_to(panel: Panel, graph: CausalGraph, treatment: str) -> tuple[str, ...]:
+    """Returns the hidden causes that lead to a treatment at some visit by themselves."""
+    nodes = panel.at(treatment) if treatment in panel.template.varying else [treatment]
+    hidden = {name for node in nodes for name in graph.parents_of(node)}
+    return tuple(name for name in panel.template.latent if name in hidden)
 
 
 def _needed(panel: Panel, graph: CausalGraph, effect: tuple[str, str]) -> set[str]:
@@ -277,7 +325,7 @@ class _Stacks:
             for name in panel.template.varying
         }
         self.families: dict[str, list[str]] = {}
-        for name in (*panel.template.baseline, *panel.template.varying):
+        for name in (*panel.template.once, *panel.template.varying):
             for node in panel.at(name) if name in panel.template.varying else [name]:
                 self.families.setdefault(self.unrolled.keys[node], []).append(node)
         shown = np.zeros((len(self.values), len(panel.visits)), dtype=bool)
@@ -359,10 +407,13 @@ class _Stacks:
 
     def _whole(self, node: str) -> np.ndarray:
         """Says who shows a node with all that it depends on, (N,)."""
-        family = self.graph.families[self.graph.index(node)]
-        return np.asarray(
-            self.observed[:, [self.place[self.graph.nodes[j]] for j in family]].all(1)
-        )
+        names = (node, *self._shown_parents(node))
+        return np.asarray(self.observed[:, [self.place[name] for name in names]].all(1))
+
+    def _shown_parents(self, node: str) -> list[str]:
+        """Returns the causes of a node that are columns."""
+        hidden = self.panel.template.latent
+        return [name for name in self.graph.parents_of(node) if name not in hidden]
 
     def _stacked(
         self, own: str, nodes: Sequence[str], people: Sequence[np.ndarray]
@@ -371,10 +422,10 @@ class _Stacks:
         reads: list[tuple[str, list[Read]]] = []
         causes = self.unrolled.causes.get(nodes[0])
         if causes is None:
-            parents = self.graph.parents_of(nodes[0])
+            parents = self._shown_parents(nodes[0])
             reads = [(name, [Read(name, "value", (name,))]) for name in parents]
         else:
-            for cause in causes:
+            for cause in (c for c in causes if c.name not in self.panel.template.latent):
                 each = [self.unrolled.causes[node][cause] for node in nodes]
                 alone = len(nodes) == 1 and not cause.history
                 reads.append((each[0].nodes[0] if alone else _written(cause, self.panel), each))
@@ -413,7 +464,7 @@ class _Stacks:
         found = []
         if self.panel.time not in names:
             found.append(column_of(self.panel.time, np.concatenate(visits), None, None))
-        for name in self.panel.template.baseline:
+        for name in self.panel.template.once:
             if name in self.place and name not in names:
                 parts = [self.values[who, self.place[name]] for who in people]
                 codec = self.table.schema.columns[self.place[name]]

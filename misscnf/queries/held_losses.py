@@ -60,7 +60,8 @@ def with_indicator(
     shown = table.observed.all(0)
     if drivers is None:
         above = graph.ancestral_closure([graph.index(column)]) - {graph.index(column)}
-        drivers = [graph.nodes[i] for i in sorted(above) if shown[i]]
+        varies = table.values.amax(0) > table.values.amin(0)  # the time of a visit does not
+        drivers = [graph.nodes[i] for i in sorted(above) if shown[i] and varies[i]]
     places = [graph.index(driver) for driver in drivers]
     law = _fit_law([*places], column, fitted, table)
     wider = _with_arrows(graph, [(graph.nodes[i], name) for i in places], name)
@@ -94,6 +95,12 @@ def at_strengths(
     if own in graph.parents[indicator]:
         begin = slope_of_loss(fitted.model_, own, indicator, fitted.schema_.columns)
     else:
+        if len(fitted.model_.blocks[fitted.model_.block_of[indicator]]) > 1:
+            raise InputError(
+                f"the losses of {column!r} and of other visits share a mechanism, and the graph "
+                f"has no arrow from the value to its loss; draw it, as in L[t] -> missing(L)[t], and "
+                f"fit again."
+            )
         graph = _with_arrows(graph, [(column, name)], name)
     parents = graph.parents[indicator]
     domains, place = [fitted.schema_.domains[i] for i in parents], parents.index(own)

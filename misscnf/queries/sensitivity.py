@@ -20,9 +20,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from misscnf.data.panel import Panel
 from misscnf.data.table import IncompleteTable, Table
 from misscnf.display.progress import ProgressBar
 from misscnf.errors import InputError
+from misscnf.graph.template import at_visit
 from misscnf.model import StructuralModel
 from misscnf.queries.arms import Question
 from misscnf.queries.asking import EffectMixin, check_count, told_by_replicates
@@ -76,7 +78,9 @@ class SensitivityMixin(RiskMixin):
             versus: Those of the second; none leaves the world as it is.
             loss: The column whose loss is asked about, the outcome by default; or
                 `{"y": ["dose"]}`, with what else drives its loss. Without that it is what the
-                graph says, or all causes of the column that no row hides.
+                graph says, or all causes of the column that no row hides. Over time it is the
+                loss at the last visit, which shares its mechanism with others where the graph has
+                `missing(y)[t]`.
             strength: Log-odds of being lost that a standard deviation of the value itself adds (a
                 level, of two), such as `[-1, 0, 1]`: each is held, and all else refitted.
             shift: Numbers that are added to lost values of the outcome, in its units; the same in
@@ -114,11 +118,11 @@ class SensitivityMixin(RiskMixin):
             regimes, arms = read_regimes(reference), (do, versus or {})
             about = (interval, data, replicates, draws, seed)
             return self._by_reference(outcome, arms, regimes, *about)
-        self._refuse_panel(
-            "sensitivity by strength=, shift= or ratio=",
-            "ask for reference=, or for that of a wide table with a column a visit and ties=",
-        )
         column, drivers = _read_loss(outcome if loss is None else loss)
+        asked = {"do": dict(do or {}), "versus": None if versus is None else dict(versus)}
+        outcome, do, versus = self._unrolled(outcome, do, versus)
+        if self.panel_ is not None:
+            column, drivers = self._at_its_visit(column, drivers, self.panel_)
         self.graph_.index(column)  # refuses one that is not there
         what, grid = _read_grid(strength=strength, shift=shift, ratio=ratio)
         self._refuse_level(interval, replicates)
@@ -147,7 +151,8 @@ class SensitivityMixin(RiskMixin):
             effects = _answers(
                 known, ask, how, lambda model, units: ask.effects(model, units, do, versus, shifts)
             )
-        arm = {"do": do, "versus": versus or {}}.get(grid.arm or "")
+        effects = [replace(effect, **asked) for effect in effects]  # over time without visits
+        arm = {"do": asked["do"], "versus": asked["versus"] or {}}.get(grid.arm or "")
         lost = question.lost_words(None if arm is None else written(arm) or "no intervention")
         return Sensitivity(column, what, grid.names, grid.points, tuple(effects), lost, notes)
 
@@ -170,6 +175,26 @@ class SensitivityMixin(RiskMixin):
                 found[i] = effect if like is None else _as_wide(effect, like)
                 bar(len(found), len(strengths))
         return [found[i] for i in range(len(strengths))], notes
+
+    def _at_its_visit(
+        self, column: str, drivers: list[str] | None, panel: Panel
+    ) -> tuple[str, list[str] | None]:
+        """Returns the loss of a column over time by node: that of its last visit.
+
+        A slope that is held is that of one mechanism. Where the graph has the loss at all visits,
+        it is that of every visit which shares the mechanism; else of the last one alone.
+        """
+        if panel.events:
+            raise InputError(
+                f"after the event {panel.events[0]!r} a cell is no loss, so that nothing says how "
+                f"much of it was lost; sensitivity over time is for tables without events."
+            )
+        node = at_last_visit(column, panel)
+        if drivers is None or node == column:
+            return node, drivers
+        (visit,) = (visit for visit in panel.visits if at_visit(column, visit) == node)
+        then = {name: at_visit(name, visit) for name in panel.template.varying}
+        return node, [then.get(name.removesuffix("[t]"), name) for name in drivers]
 
     def _by_reference(
         self,

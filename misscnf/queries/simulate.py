@@ -272,9 +272,11 @@ class QueryMixin(SensitivityMixin):
         """
         self._graph()  # refuses a model that is not fitted
         if self.panel_ is not None:
-            if interval is not None:
-                self._refuse_panel(
-                    "counterfactual with interval=", "draws=20 shows how open each is"
+            if interval is not None and self.panel_.events:
+                raise InputError(
+                    f"{next(iter(self.panel_.events))!r} ends a course, at another visit in each "
+                    f"draw, so that no line of means stands for a person; ask for draws=20, or "
+                    f"for the risk."
                 )
             do = at_all_visits(do, self.panel_)
         self._refuse_level(interval, replicates)
@@ -312,7 +314,10 @@ class QueryMixin(SensitivityMixin):
         nodes = [
             j for j in sorted((touched - set(policies)).intersection(named)) if not discrete[j]
         ]
-        return self._with_ends(shown, values, torch.stack(others), nodes, interval)
+        shown = self._with_ends(shown, values, torch.stack(others), nodes, interval)
+        if self.panel_ is not None:
+            return _courses_with_ends(self.panel_, shown, table.index)
+        return shown
 
     def _with_ends(
         self, shown: pd.DataFrame, values: Tensor, others: Tensor, nodes: list[int], level: float
@@ -581,6 +586,18 @@ def _courses(panel: Panel, shown: pd.DataFrame, people: pd.Index) -> pd.DataFram
         return pd.concat(parts, names=["draw", "row"])
     found = panel.long(shown)
     found[panel.id] = people.to_numpy()[found[panel.id].to_numpy()]
+    return found
+
+
+def _courses_with_ends(panel: Panel, shown: pd.DataFrame, people: pd.Index) -> pd.DataFrame:
+    """Returns the courses of people with the ends of each cell behind its column."""
+    found = _courses(panel, shown, people)
+    for name in panel.template.varying:
+        for end in ("upper", "lower"):
+            ends = {node: shown.get(f"{node}_{end}", np.nan) for node in panel.at(name)}
+            if any(f"{node}_{end}" in shown for node in ends):
+                cells = _courses(panel, shown.assign(**ends), people)[name]
+                found.insert(list(found.columns).index(name) + 1, f"{name}_{end}", cells)
     return found
 
 

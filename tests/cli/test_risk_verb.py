@@ -65,6 +65,42 @@ def test_a_long_table_is_fitted_and_asked(call, folder, monkeypatch):
         assert said in ended.stderr
 
 
+def test_effects_and_courses_are_asked_for_all_visits(call, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    graph = "L[t-1], A[t-1] -> L[t]; L[t] -> A[t]"
+    ended = call([*FIT[:3], graph, *FIT[4:], "--out", "lines"])
+    assert ended.exit_code == 0, ended.stderr
+    own = MissCNF.load("lines")
+    ended = call(
+        ["effect", "lines", "--on", "L", "--do", "A=L[t] > 0", "--versus", "A=0", "--json"]
+    )
+    assert ended.exit_code == 0, ended.stderr
+    effect = own.effect("L", {"A": "L[t] > 0"}, {"A": 0})
+    assert json.loads(ended.stdout)["estimate"] == pytest.approx(effect.estimate)
+    words = [
+        "counterfactual",
+        "lines",
+        "long.csv",
+        "--do",
+        "A=1",
+        "--draws",
+        "2",
+        "--out",
+        "c.csv",
+    ]
+    assert call(words).exit_code == 0
+    found = pd.read_csv("c.csv")
+    courses = own.counterfactual(pd.read_csv("long.csv"), {"A": 1}, draws=2)
+    assert found[".draw"].tolist() == (courses.index.get_level_values(0) + 1).tolist()
+    assert found["L"].to_numpy() == pytest.approx(courses["L"].to_numpy())
+    words = ["sensitivity", "lines", "--data", "long.csv", "--on", "L", "--do", "A=1"]
+    ended = call([*words, "--versus", "A=0", "--shift", "0,1", "--interval", "0"])
+    assert "do(A = 1) versus do(A = 0)" in ended.stdout
+    ended = call(["effect", "lines", "--on", "L", "--do", "nope=1"])
+    assert ended.exit_code == 2
+    assert "no node 'nope'" in ended.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from scipy.special import stdtrit
 from scipy.stats import multivariate_normal
 
 from misscnf import MissCNF
@@ -198,8 +199,7 @@ def test_what_is_not_there_yet_is_refused(holed):
     table, model = holed
     for ask in (
         lambda: model.check(table, do={"A[0]": 1}),
-        lambda: model.counterfactual(table, do={"A[0]": 1}, interval=0.9),
-        lambda: model.sensitivity("L[3]", do={"A[0]": 1}, shift=[0, 1]),
+        lambda: model.sample(3, given=table),
     ):
         with pytest.raises(InputError, match="not there yet for tables over time"):
             ask()
@@ -213,6 +213,36 @@ def test_a_node_that_no_row_shows_is_left_out():
     model = fitted(table, f"{GRAPH}; L[t-1] -> Y[t]")
     assert "Y[2]" in model.graph_.nodes
     assert "Y[1]" not in model.graph_.nodes
+
+
+def test_a_line_s_course_is_as_open_as_its_slope(holed):
+    """L[1] with another A[0] moves by b (1 − A[0]); where nothing is hidden, only b is open."""
+    table, model = holed
+    found = model.counterfactual(table, do={"A[0]": 1.0}, interval=0.9).set_index(["id", "week"])
+    cells = table.set_index(["id", "week"])
+    shown = cells["L"].unstack().notna()[[0, 1]].all(axis=1) & cells["A"].unstack()[0].notna()
+    own = model.summary().set_index(["column", "cause"]).loc[("L[1]", "A[0]")]
+    count = len(model._cache.replicates[next(iter(model._cache.replicates))][0])
+    for i in shown.index[shown][:10]:
+        by = 1.0 - cells.loc[(i, 0), "A"]
+        line, half = found.loc[(i, 1)], stdtrit(count - 1, 0.95) * own["standard_error"]
+        assert line["L"] == pytest.approx(cells.loc[(i, 1), "L"] + own["coefficient"] * by)
+        assert line["L_upper"] - line["L_lower"] == pytest.approx(2 * half * abs(by), rel=1e-3)
+        assert found.loc[(i, 0), ["L_lower", "L_upper"]].isna().all()  # before the intervention
+
+
+def test_what_lost_values_would_move_is_their_share(holed):
+    """Without drivers a shift δ of what is lost moves a mean by δ times the share that is lost."""
+    table, model = holed
+    lost = 1.0 - table.loc[table["week"] == 3, "L"].notna().sum() / 150
+    about = {"versus": {"A": 0.0}, "loss": {"L": []}, "interval": None, "data": table}
+    found = model.sensitivity("L", {"A": 1.0}, shift={"do": [0.0, 2.0]}, **about)
+    first, second = found.to_frame()["estimate"]
+    assert first == pytest.approx(model.effect("L", {"A": 1.0}, {"A": 0.0}).estimate, abs=0.02)
+    assert second - first == pytest.approx(2.0 * lost, abs=0.03)  # 4 standard errors of 20,000
+    assert "do(A = 1) versus do(A = 0)" in str(found)
+    with pytest.raises(InputError, match="no node 'nope'"):
+        model.sensitivity("L", {"A": 1.0}, **about | {"loss": "nope"}, shift=[0.0])
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,6 @@ def test_a_page_says_which_losses_are_modelled_and_how_to_do_it_again(tmp_path):
     assert "whether y is lost" in found
     assert "The mean of y at week 1 with d = 1" in found
     assert "kinds = {'d': 'continuous', 'y': 'continuous'}" in found.replace("&#39;", "'")
-    words = "sensitivity by strength=, shift= or ratio= is not there yet"
-    with pytest.raises(InputError, match=words):
-        model.sensitivity("y", {"d": 1}, {"d": 0}, shift=[0.0, 1.0], data=table)
+    asked = {"strength": [0.0, 1.0], "interval": None, "data": table}
+    with pytest.raises(InputError, match=r"draw it, as in L\[t\] -> missing\(L\)\[t\]"):
+        model.sensitivity("y", {"d": 1}, {"d": 0}, **asked)
