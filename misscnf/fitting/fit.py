@@ -319,9 +319,10 @@ class _Task:
         """Moves lines and curves to the maximum of the likelihood; returns the rounds it took."""
         about = (self.everything, self.settings, self.seed)
         with self.timings.stage("maximising"):
-            graph = self.structure.graph
-            solved = without_networks(model, self.structure, self.everything)
-            if rough or not (graph.latent or (graph.own_losses and solved is model)):
+            graph, solved = self.structure.graph, None
+            if (graph.latent or graph.own_losses) and not rough:
+                solved = without_networks(model, self.structure, self.everything)
+            if not graph.latent and solved is not model:  # networks beside losses: rounds
                 solved = None
             near_losses = near or bool(graph.own_losses)  # from their starts
             if solved is not None and climb_exact(solved, *about[:2], near=near_losses):
