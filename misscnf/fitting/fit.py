@@ -35,7 +35,7 @@ from misscnf.fitting.select.noise import choose_noise
 from misscnf.fitting.select.products import with_products
 from misscnf.fitting.select.roughness import Rough, rough_blocks
 from misscnf.fitting.settings import Settings
-from misscnf.fitting.solve.exact import climb_exact
+from misscnf.fitting.solve.exact import climb_exact, without_networks
 from misscnf.fitting.solve.generalised_linear import fit_linear
 from misscnf.fitting.solve.linear import LinearFit
 from misscnf.fitting.solve.loss_starts import LossStart
@@ -319,11 +319,13 @@ class _Task:
         """Moves lines and curves to the maximum of the likelihood; returns the rounds it took."""
         about = (self.everything, self.settings, self.seed)
         with self.timings.stage("maximising"):
-            solved = all(model.block(b).solvable for b in range(len(model.blocks)))
-            graph = self.structure.graph
-            climbs = (graph.latent or graph.own_losses) and solved and not rough
+            graph, solved = self.structure.graph, None
+            if (graph.latent or graph.own_losses) and not rough:
+                solved = without_networks(model, self.structure, self.everything)
+            if not graph.latent and solved is not model:  # networks beside losses: rounds
+                solved = None
             near_losses = near or bool(graph.own_losses)  # from their starts
-            if climbs and climb_exact(model, *about[:2], near=near_losses):
+            if solved is not None and climb_exact(solved, *about[:2], near=near_losses):
                 return 1
             if self.chains is not None and only_linear_means(model):
                 kept = (self.chains, self._maximising, self.modes)

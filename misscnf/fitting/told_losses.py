@@ -39,6 +39,7 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 
@@ -64,6 +65,9 @@ logger = logging.getLogger("misscnf")
 class LossEvidence:
     """What rows said of the losses that a graph claims, and what was done."""
 
+    sure: ClassVar[float] = 100.0
+    """A Bayes factor from which on nobody doubts a slope: nothing is said of it."""
+
     added: tuple[tuple[str, str], ...] = ()
     """Columns that are lost, each with one that drives its loss as well."""
     weighed: tuple[str, ...] = ()
@@ -80,19 +84,21 @@ class LossEvidence:
             f"the fit has it so; name it in loss=, or look for what else is wrong around {name}."
             for name, other in self.added
         ]
-        if self.weighed and self.bayes_factor is not None:
-            names = listed(self.weighed)
+        if self.weighed and self.bayes_factor is not None and self.bayes_factor < self.sure:
+            names, its = listed(self.weighed), "its" if len(self.weighed) == 1 else "their"
+            columns = ("column " if len(self.weighed) == 1 else "columns ") + names
             about = f"a Bayes factor of {self.bayes_factor:.2g} for a slope against none"
             if self.kept:
+                share = f"the fit has {100 * self.kept:.0f} % of the likeliest slope"
                 told.append(
-                    f"The rows hardly tell how {names} drives its own loss ({about}): "
-                    f"{100 * self.kept:.0f} % of the slope were kept."
+                    f"The rows hardly tell whether lost values of {columns} drive {its} own loss "
+                    f"({about}): {share}. Vary it with sensitivity(strength=)."
                 )
             else:
                 told.append(
-                    f"The rows do not speak for a say of {names} in its own loss ({about}): its "
-                    f"slope is zero in the fit, and lost values count as random given the rest. "
-                    f"Vary it with sensitivity(strength=)."
+                    f"The rows do not say that lost values of {columns} drive {its} own loss "
+                    f"({about}): the slope is zero in the fit, and lost values count as random "
+                    f"given the rest. Vary it with sensitivity(strength=)."
                 )
         return told
 

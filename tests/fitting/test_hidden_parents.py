@@ -7,15 +7,19 @@ import torch
 from scipy import stats
 
 from misscnf import MissCNF
+from misscnf.data.domains import CONTINUOUS
+from misscnf.data.domains import Latent as Hidden
+from misscnf.data.rows import MemoryRows
 from misscnf.draws import derive_generator
 from misscnf.fitting.settings import Curves
 from misscnf.fitting.smooth.basis import find_basis, fit_curve
+from misscnf.fitting.solve.exact import without_networks
 from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals.closed_form import linear_gaussian
 from misscnf.inference.likelihood import observed_log_prob
-from misscnf.mechanisms import Gaussian, Latent
-from misscnf.model import StructuralModel
+from misscnf.mechanisms import Gaussian, Latent, Shape
+from misscnf.model import StructuralModel, Structure
 
 GRAPH = CausalGraph.read("u -> a; u -> t; u -> y; t -> y", None, ["u"])
 
@@ -78,6 +82,39 @@ def test_the_likelihood_beside_a_hidden_cause_is_a_closed_form_where_the_bent_pa
     assert float(found.log_prob[0]) == pytest.approx(np.log(one), abs=1e-8)
     assert float(found.standard_error[0]) == 0.0
     assert float(found.log_prob[1]) == pytest.approx(np.log(total(1, u, t) * 0.05**2), abs=0.02)
+
+
+def test_a_network_of_a_family_that_rows_show_is_a_factor_by_itself():
+    """The rest of the likelihood is that of a model without it, with the same mechanisms."""
+    graph = CausalGraph.read("u -> a; u -> b; u -> c; a -> z; b -> z; z -> c", None, ["u"])
+    domains = [Hidden(), *[CONTINUOUS] * 4]
+    structure = Structure.of(graph, domains)
+    z = graph.nodes.index("z")
+    shapes = [Shape(hidden=(4,) if nodes[0] == z else ()) for nodes in structure.blocks]
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(0)
+        model = structure.build(shapes).double()
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    values = torch.randn(20, 5, generator=derive_generator(0, "v"), dtype=torch.float64)
+    observed = torch.ones(20, 5, dtype=torch.bool)
+    observed[:, 0] = False
+    observed[3:9, graph.nodes.index("c")] = False
+    rows = MemoryRows(values, observed)
+    rest = without_networks(model, structure, rows)
+    moved = [p for block in (1, 2) for p in rest.block(block).parameters()]
+    of_model = [p for block in (1, 2) for p in model.block(block).parameters()]
+    assert all(one is other for one, other in zip(moved, of_model, strict=True))
+
+    def left(of):
+        """The log-density of what rows show, less that of z."""
+        found = observed_log_prob(of, values, Plan.of(of.graph, rows), derive_generator(0, "r"))
+        own, parents = of.family_of(values, z, torch.arange(20))
+        return found.log_prob - of.mechanism(z).log_prob(own, parents)
+
+    torch.testing.assert_close(left(rest), left(model), atol=1e-10, rtol=0)
+    observed[0, z] = False
+    assert without_networks(model, structure, MemoryRows(values, observed)) is None
 
 
 @pytest.fixture(scope="module")

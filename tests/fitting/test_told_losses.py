@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from misscnf import MissCNF
+from misscnf.fitting.told_losses import LossEvidence
 
 
 def world(on_y, on_v, rows=3000, seed=0):
@@ -79,3 +80,18 @@ def test_linear_takes_the_graph_at_its_word():
     model = MissCNF("x -> y; v -> y", "linear", loss={"y": ["y"]}, progress=False)
     evidence = model.fit(world(on_y=0.0, on_v=1.0, rows=500)).loss_evidence_
     assert evidence.added == evidence.weighed == ()
+
+
+@pytest.mark.parametrize(
+    ("weighed", "factor", "kept", "said"),
+    [
+        (("y",), 1.4, 0.99, "whether lost values of column 'y' drive its own loss (a Bayes"),
+        (("y", "z"), 3.0, 0.8, "columns 'y', 'z' drive their own loss (a Bayes factor of 3 "),
+        (("y",), 0.2, 0.0, "do not say that lost values of column 'y' drive its own loss"),
+        (("y",), 1.9e4, 1.0, None),
+    ],
+)
+def test_what_rows_say_of_a_slope_is_told_unless_nobody_doubts_it(weighed, factor, kept, said):
+    told = LossEvidence(weighed=weighed, bayes_factor=factor, kept=kept).sentences()
+    assert len(told) == (said is not None)
+    assert said is None or said in told[0]

@@ -41,7 +41,7 @@ from misscnf.fitting.select.forms import with_mechanisms
 from misscnf.fitting.select.given import Given, some_rows
 from misscnf.fitting.select.nonlinearity import nonlinearity_p_values
 from misscnf.fitting.smooth.basis import find_basis, fit_curve
-from misscnf.fitting.solve.exact import climb, climb_exact, is_exact
+from misscnf.fitting.solve.exact import climb, climb_exact, is_exact, without_networks
 from misscnf.fitting.solve.fisher import rows_by_chance
 from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
 from misscnf.inference.elimination import Plan
@@ -94,7 +94,7 @@ def bend_beside_hidden(model: StructuralModel, given: Given, held_out: RowSource
     if not search.attempt(asking) and len(asking) > 1:
         for block in asking:
             search.attempt([block])
-    left = list(may)
+    left = [block for block in may if not search.hides_more(block)]
     while asking := [block for block in search.asking(may) if block in left]:
         search.attempt(asking[:1], hidden_too=True)
         left.remove(asking[0])
@@ -112,22 +112,42 @@ class _Search:
         self.curves = set[int]()
         self.gains = dict[int, ElpdDifference]()
         self._judged: Tensor | None = None
+        self._completed: Completions | None = None
+        self._said = dict[int, float]()
 
     def fit(self, model: StructuralModel, *, near: bool = False) -> None:
         """Moves a model near its maximum on the rows that learn, in place."""
         settings, rows = self.given.settings, self.given.rows
-        solved = all(model.block(b).solvable for b in range(len(model.blocks)))
-        if not (solved and climb_exact(model, rows, settings, rough=True, near=near)):
+        solved = without_networks(model, self.given.structure, rows)
+        if solved is None or not climb_exact(solved, rows, settings, rough=True, near=near):
             maximise_monte_carlo(model, rows, settings, self.given.seed, rough=True)
 
     def complete(self) -> Completions:
         """Returns completions of the rows by the model as it is."""
-        return self.given.complete(self.model, "beside hidden")
+        if self._completed is None:
+            self._completed = self.given.complete(self.model, "beside hidden")
+        return self._completed
 
     def p_values(self, blocks: list[int]) -> dict[int, float]:
         """Returns how likely the rows are under each mechanism as it is."""
-        about = (self.given.selection, self.given.seed)
-        return nonlinearity_p_values(self.model, self.complete(), blocks, *about)
+        if not self._said.keys() >= set(blocks):
+            about = (self.given.selection, self.given.seed)
+            self._said = nonlinearity_p_values(self.model, self.complete(), blocks, *about)
+        return self._said
+
+    def hides_more(self, block: int) -> bool:
+        """Says whether all rows hide several numbers together around a block.
+
+        A curve in one of them makes a drawn integral of every row, on which no fit comes to rest.
+        """
+        components = Plan.of(self.model.graph, self.given.rows).components()
+        nodes = torch.tensor(self.given.structure.blocks[block])
+        around = torch.isin(components.evidence_node, nodes)
+        beside = components.evidence_component[around].unique()
+        of = torch.cat(
+            [beside, components.cell_component[torch.isin(components.cell_node, nodes)]]
+        )
+        return len(of) > 0 and bool((components.size[of] > 1).all())
 
     def asking(self, blocks: list[int]) -> list[int]:
         """Returns the blocks that ask for more, the loudest first."""
@@ -153,6 +173,7 @@ class _Search:
         if gain.ratio < self.given.selection.z_alone:
             return False
         self.model, self._judged = trial, judged
+        self._completed, self._said = None, {}
         self.curves |= laws.keys()
         self.gains |= dict.fromkeys(laws, gain)
         return True
@@ -166,7 +187,10 @@ class _Search:
         assert self._judged is not None
         settings = self.given.settings
         some = rows_by_chance(self.given.rows, settings.solving.climb_rows)
-        climb(trial, some, settings, least_gain=settings.solving.newton_tolerance)
+        solved = without_networks(trial, self.given.structure, some)
+        if solved is None:
+            return True  # a quadrature beside networks of families that rows hide
+        climb(solved, some, settings, least_gain=settings.solving.newton_tolerance)
         gain = ElpdDifference.of(self._judge(trial) - self._judged)
         return gain.ratio >= self.given.selection.z
 

@@ -7,6 +7,8 @@ of the rows is one. Beside hidden causes most of what would be known of a mechan
 every row. There, rounds of completing and maximising (`monte_carlo`) come to rest far from the
 maximum: each moves by what its completions leave free, and these follow the model they came from.
 The likelihood itself has no such memory.
+Networks are no part of it: where every row shows the family of one whole, the rest is a model by
+itself.
 
 A few of the rows lead most of the way. Where some rows have to be drawn, since they hide several
 numbers of which one bends another, the search climbs on the others, and rounds of completions
@@ -30,10 +32,10 @@ from misscnf.fitting.solve.quasi_newton import Maximum, maximise
 from misscnf.fitting.solve.sandwich import measure_information
 from misscnf.inference.elimination import Plan
 from misscnf.inference.integrals.closed_form import linear_gaussian
-from misscnf.mechanisms import Mechanism
-from misscnf.model import StructuralModel
+from misscnf.mechanisms import Mechanism, Shape
+from misscnf.model import StructuralModel, Structure
 
-__all__ = ["climb", "climb_exact", "is_exact", "lowest"]
+__all__ = ["climb", "climb_exact", "is_exact", "lowest", "without_networks"]
 
 
 def climb_exact(
@@ -66,6 +68,33 @@ def climb_exact(
     least_gain = solving.newton_tolerance * (1.0 if rough else 0.01)
     climb(model, exact, settings, least_gain=least_gain)
     return exact is rows
+
+
+def without_networks(
+    model: StructuralModel, structure: Structure, rows: RowSource
+) -> StructuralModel | None:
+    """Returns a model of all that is solved for, whose mechanisms are those of the model.
+
+    The family of a network that every row shows whole is a factor by itself: without its arrows
+    the likelihood of the rest is the same. None where some row hides a part of such a family, or
+    where a mean beside a network of the scale is to be moved.
+    """
+    networks = [b for b in range(len(model.blocks)) if not model.block(b).solvable]
+    if not networks:
+        return model
+    if any(model.block(b).linear_mean() is not None for b in networks):
+        return None
+    shown = torch.ones(rows.columns, dtype=torch.bool)
+    for batch in rows.batches():
+        shown &= batch.observed.all(0)
+    alone = [i for b in networks for i in structure.blocks[b]]
+    if not all(bool(shown[list(structure.graph.families[i])].all()) for i in alone):
+        return None
+    graph = structure.graph.without_parents(alone)
+    rest = Structure.of(graph, structure.domains, structure.keys)
+    roots = rest.build(Shape(hidden=())).double().requires_grad_(requires_grad=False)
+    blocks = range(len(model.blocks))
+    return rest.model([(roots if b in networks else model).block(b) for b in blocks])
 
 
 def is_exact(model: StructuralModel, rows: RowSource, settings: Settings) -> bool:
