@@ -99,7 +99,7 @@ class Unit:
             x = torch.where(g > 0, self.high - share, self.low + share)
         ends = torch.tensor(self.ends).to(g)
         inner = torch.nextafter(ends, ends.flip(0))
-        return torch.clamp(x, float(inner[0]), float(inner[1]))
+        return torch.clamp(x, inner[0], inner[1])
 
     def log_link_slope(self, x: Tensor) -> Tensor:
         """Returns log g′(x), (...)."""

@@ -256,16 +256,16 @@ class _Walker:
     @torch.no_grad()
     def _move(self, rate: float, count: int) -> None:
         """Takes Adam's step of this number (Kingma and Ba 2015), with its usual constants."""
-        gradient = torch.cat(
-            [
-                torch.zeros_like(at).flatten() if at.grad is None else at.grad.flatten()
-                for at in self.parameters
-            ]
-        )
+        gradient = self._gradient()
         self.first.lerp_(gradient, 0.1)
         self.second.lerp_(gradient.square(), 0.001)
         size = (self.second / (1.0 - 0.999**count)).sqrt().add_(1e-8)
         self.vector -= rate / (1.0 - 0.9**count) * self.first / size
+
+    def _gradient(self) -> Tensor:
+        """Returns the gradient of the last step, (p,)."""
+        parts = (torch.zeros_like(at) if at.grad is None else at.grad for at in self.parameters)
+        return torch.cat([part.flatten() for part in parts])
 
     def place(self) -> Place:
         """Returns where it is."""
