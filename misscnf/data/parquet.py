@@ -35,6 +35,7 @@ class Shards:
     @staticmethod
     def open(path: Path) -> Shards:
         """Looks at a file, or at all files of a folder; reads no rows."""
+        _refuse_other_formats(path)
         with _naming(path):
             whole = ds.dataset(path, format=_format(), partitioning="hive")
         pieces = tuple(sorted(whole.get_fragments(), key=lambda piece: piece.path))
@@ -102,6 +103,20 @@ class Shards:
 def _format() -> ds.ParquetFileFormat:
     ahead = ds.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
     return ds.ParquetFileFormat(default_fragment_scan_options=ahead)
+
+
+def _refuse_other_formats(path: Path) -> None:
+    """Refuses a folder of tables of which none is Parquet."""
+    if any(path.glob("**/*.parquet")):
+        return
+    others = sorted(
+        file.name for ending in ("csv", "tsv", "gz") for file in path.glob(f"**/*.{ending}")
+    )
+    if others:
+        raise InputError(
+            f"the folder {str(path)!r} has {others[0]!r} and no .parquet files; write its tables "
+            f"as Parquet, pd.read_csv(one).to_parquet(…), or give the path of a single file."
+        )
 
 
 def _refuse_other_columns(first: str, its: pa.Schema, other: str, found: pa.Schema) -> None:

@@ -293,7 +293,9 @@ def _read_braced(text: str) -> Parsed:
     reader.at += 1
     reader.take("name", "quoted")
     if kind not in ("digraph", "dag") or not reader.take("{"):
-        raise _unreadable(1, reader.lines[0], "expected it to begin with 'digraph {' or 'dag {'")
+        plain = "plain arrows, as a -> b, go into a .txt file"
+        expected = f"expected it to begin with 'digraph {{' or 'dag {{'; {plain}"
+        raise _unreadable(1, reader.lines[0], expected)
     reader.keywords = ("node", "edge", "graph") if kind == "digraph" else ()
     reader.block(";")
     if reader.peek().kind != "end":

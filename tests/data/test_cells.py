@@ -84,6 +84,8 @@ BAD_COLUMNS = {
 
 @pytest.mark.parametrize(("cells", "words"), BAD_COLUMNS.values(), ids=BAD_COLUMNS.keys())
 def test_bad_column_is_named_in_one_sentence(cells, words):
+    if any(isinstance(cell, int) and cell > 2**1024 for cell in cells):
+        cells = pd.array(cells, dtype=object)  # older versions of pandas overflow by themselves
     table = pd.DataFrame({"fine": [1, 2, 3], "x": cells}, index=LABELS)
     with pytest.raises(InputError) as caught:
         IncompleteTable.read(table, ["fine", "x"])

@@ -134,6 +134,12 @@ def test_a_cut_off_shard_is_named(tmp_path):
         open_stream(tmp_path, 1, 200)
 
 
+def test_a_folder_of_csv_files_is_told_the_way_on(tmp_path):
+    frame(50).to_csv(tmp_path / "part-0.csv", index=False)
+    with pytest.raises(InputError, match=r"has 'part-0\.csv' and no \.parquet files"):
+        open_stream(tmp_path, 1, 200)
+
+
 def test_a_shard_with_other_columns_is_named(tmp_path):
     frame(50).to_parquet(tmp_path / "part-0.parquet")
     frame(50).drop(columns="dose").to_parquet(tmp_path / "part-1.parquet")

@@ -242,7 +242,7 @@ def test_bad_input_is_refused_by_one_sentence_that_names_the_culprit(name):
     [
         ("absent.txt", None, "file not found"),
         ("edges.csv", b"source,target\na,b\n", "columns cause and effect"),
-        ("arrows.dot", b"a -> b", "begin with 'digraph {'"),
+        ("arrows.dot", b"a -> b", "as a -> b, go into a .txt file"),
         ("list.json", b'[["a", "b"]]', "an object"),
         ("latin.txt", "Größe -> b".encode("latin-1"), "cannot be read"),
         ("lines.txt", b"a -> b\nb -- c", "lines.txt: 'b -- c' on line 2"),

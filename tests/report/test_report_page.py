@@ -463,3 +463,21 @@ def test_a_hidden_cause_is_no_column_and_no_hole(tmp_path):
     assert "300 rows and 3 columns and 1 hidden cause with 0" in page
     assert "u, hidden, caused by nothing here; a, 100 % of rows, caused by u" in page
     assert "The causal graph (3 variables and 1 hidden cause, 3 arrows)" in page
+
+
+def test_what_rows_deny_of_the_graph_stands_on_the_page(tmp_path):
+    rng = np.random.default_rng(0)
+    age = rng.normal(size=300)
+    df = pd.DataFrame({"age": age, "sex": age + rng.normal(size=300), "t": rng.normal(size=300)})
+    df["y"] = df["t"] + df["age"] + rng.normal(size=300)
+    model = MissCNF("age -> y; sex -> y; t -> y", "linear", progress=False).fit(
+        df
+    )  # no age -> sex
+    for name, effect in (("asked", ("t", "y")), ("open", None)):
+        write_report(model, df, tmp_path / f"{name}.html", effect=effect, interval=None)
+        page = (tmp_path / f"{name}.html").read_text()
+        assert "<h3>Rows against the graph</h3>" in page
+        assert "independent by the graph, correlated by" in page
+    leant = "The answer leans on the first"
+    assert leant in (tmp_path / "asked.html").read_text()
+    assert leant not in page
