@@ -131,7 +131,9 @@ def check(
             )
         others = {"blocks": blocks, "auxiliary": auxiliary}
         hidden = latent, loss
-        return _over_time(df, graph, effect, id, time, kinds, chosen, varying or (), hidden, others)
+        return _over_time(
+            df, graph, effect, id, time, kinds, chosen, varying or (), hidden, others
+        )
     graph = CausalGraph.read(graph, blocks, latent).with_auxiliary(auxiliary, df.columns)
     if loss is not None:
         graph = graph.with_loss(

@@ -191,7 +191,9 @@ class PanelReport:
                     "panel": self.panel.to_dict(),
                     "effect": self.effect,
                     "uncovered": self.uncovered,
-                    "losses": [vars(one) | {"identified": one.identified} for one in self.recovery],
+                    "losses": [
+                        vars(one) | {"identified": one.identified} for one in self.recovery
+                    ],
                     "confounded": self.confounded,
                     **{name: getattr(self, name).to_dict("records") for name in tables},
                     "settings": self.settings,
