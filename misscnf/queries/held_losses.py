@@ -98,8 +98,8 @@ def at_strengths(
         if len(fitted.model_.blocks[fitted.model_.block_of[indicator]]) > 1:
             raise InputError(
                 f"the losses of {column!r} and of other visits share a mechanism, and the graph "
-                f"has no arrow from the value to its loss; draw it, as in L[t] -> missing(L)[t], and "
-                f"fit again."
+                f"has no arrow from the value to its loss; draw it, as in L[t] -> missing(L)[t], "
+                "and fit again."
             )
         graph = _with_arrows(graph, [(column, name)], name)
     parents = graph.parents[indicator]
