@@ -169,8 +169,8 @@ class PanelReport:
         if self.confounded:
             return (
                 f"The hidden cause {listed(list(self.confounded))} leads to {treatment} itself, "
-                f"so that the graph does not identify its effect on {outcome} by the g-formula: what "
-                f"the hidden cause does is told by the shape of the model. {needs}"
+                f"so that the graph does not identify its effect on {outcome} by the g-formula: "
+                f"what the hidden cause does is told by the shape of the model. {needs}"
             )
         why = "every cause in it is a column"
         if self.panel.template.latent:
