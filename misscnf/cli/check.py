@@ -62,13 +62,15 @@ def check(
     pair = arguments.read_pair(effect)
     how = inputs.reading(na, sep, decimal, dates)
     if id is not None or time is not None:
-        inputs.refuse_over_time(block=block, loss=loss, auxiliary=auxiliary, latent=latent)
+        inputs.refuse_over_time(block=block, auxiliary=auxiliary)
+        about: dict[str, Any] = {"kinds": kinds, "id": id, "time": time}
+        about |= {"varying": inputs.words(varying) or None, "loss": inputs.read_loss(loss)}
+        about["latent"] = inputs.read_latents(latent or ()) or None
         frame = inputs.read_rows(data, how)
         from misscnf.identification import check as find_problems
 
-        names = inputs.words(varying) or None
         with inputs.naming(inputs.shown(data)):
-            found = find_problems(frame, graph, pair, kinds=kinds, id=id, time=time, varying=names)
+            found = find_problems(frame, graph, pair, **about)
         _tell(found, json=json)
     causal_graph = inputs.read_graph(graph, block, latent)
     inputs.check_nodes(pair or (), causal_graph, f"--effect {effect}")

@@ -98,7 +98,7 @@ def fit(
         outputs.check_target(checkpoint, "--checkpoint", folder=True)
     over_time = id is not None or time is not None
     if over_time:
-        inputs.refuse_over_time(block=block, loss=loss, auxiliary=auxiliary)
+        inputs.refuse_over_time(block=block, auxiliary=auxiliary)
     causal_graph = graph if over_time else inputs.read_graph(graph, block, latent)
     how = inputs.reading(na, sep, decimal, dates)
     stream = inputs.read_stream(data, memory, how)
@@ -117,6 +117,7 @@ def fit(
         id=id,
         time=time,
         latent=inputs.read_latents(latent or ()) or None if over_time else None,
+        loss=inputs.read_loss(loss) if over_time else None,
         untied=True if untied == "all" else inputs.words(untied) or None,
         varying=inputs.words(varying) or None,
         allow_uncovered=allow_uncovered,
@@ -132,9 +133,6 @@ def fit(
         seconds = _fit(model, table, checkpoint=checkpoint, **many)
     if stream is not None:
         show_kinds(model.kinds_)
-    if model.panel_ is not None:
-        show_kinds(model.panel_.described(model.kinds_))
-        say(f"over time: {model.panel_.summary}")
     for name, members in model.blocks_.items():
         arrows = sum(map(len, members.values()))
         say(f"block {name}: {len(members)} columns, {arrows} arrows kept to write their law")

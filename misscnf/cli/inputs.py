@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
@@ -252,15 +252,25 @@ def with_loss(
     graph: CausalGraph, losses: Sequence[str] | None, frame: pd.DataFrame | TableStream
 ) -> CausalGraph:
     """Returns a graph with losses such as "y: y, dose", or "self" for all columns with holes."""
-    if not losses:
+    asked = read_loss(losses)
+    if asked is None:
         return graph
     with naming("--loss"):
-        if list(losses) == ["self"]:
+        if asked == "self":
             if isinstance(frame, pd.DataFrame):
                 return graph.with_loss("self", holed_columns(frame))
             return graph.with_loss("self", frame.holed_columns())
-        expected = "a column and what drives its loss, such as y: y, dose, or self"
-        return graph.with_loss(_named_lists("--loss", losses, expected))
+        return graph.with_loss(asked)
+
+
+def read_loss(losses: Sequence[str] | None) -> Literal["self"] | dict[str, list[str]] | None:
+    """Reads losses such as "y: y, dose", or "self"."""
+    if not losses:
+        return None
+    if list(losses) == ["self"]:
+        return "self"
+    expected = "a column and what drives its loss, such as y: y, dose, or self"
+    return _named_lists("--loss", losses, expected)
 
 
 def _named_lists(option: str, given: Iterable[str], expected: str) -> dict[str, list[str]]:

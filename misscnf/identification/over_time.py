@@ -152,13 +152,18 @@ class PanelReport:
                 f"leave open, they leave open there too."
             )
         lines += ["Losses that the graph models:"] * bool(self.recovery)
-        marks = ("✓" if one.identified else "!" for one in self.recovery)
-        told = (one.sentence for one in self.recovery)
-        lines += [f"  {mark} {said}" for mark, said in zip(marks, told, strict=True)]
+        lines += [f"  {'✓' if one.identified else '!'} {self._loss(one)}" for one in self.recovery]
         lines.append(
             "Whether those who leave are like those who stay, given what was seen, no table tells."
         )
         return "\n".join(lines)
+
+    def _loss(self, one: Recovery) -> str:
+        """Says what identifies a loss, and how many visits lean on that."""
+        keys = self.panel.unrolled().keys
+        visits = sum(key == keys[indicator_of(one.column)] for key in keys.values())
+        shared = f" Its mechanism is that of {visits} visits, of which this one tells most."
+        return one.sentence + shared * (visits > 1)
 
     def _estimand(self) -> str:
         assert self.effect is not None

@@ -113,6 +113,8 @@ def risks(found: Courses, *, ax: Axes | None = None) -> Axes:
         drawn.set_ylim(bottom=0.0)
         drawn.set_xlabel(found.time)
         drawn.set_ylabel(f"risk of {found.event}")
+        if len(table) <= 12:  # nothing is measured between visits; more would overlap
+            drawn.set_xticks(table["time"])
         drawn.legend(loc="upper left")
     return drawn
 

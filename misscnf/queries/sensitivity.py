@@ -119,7 +119,7 @@ class SensitivityMixin(RiskMixin):
             about = (interval, data, replicates, draws, seed)
             return self._by_reference(outcome, arms, regimes, *about)
         column, drivers = _read_loss(outcome if loss is None else loss)
-        asked = {"do": dict(do or {}), "versus": None if versus is None else dict(versus)}
+        said, against = dict(do or {}), dict(versus or {})
         outcome, do, versus = self._unrolled(outcome, do, versus)
         if self.panel_ is not None:
             column, drivers = self._at_its_visit(column, drivers, self.panel_)
@@ -151,8 +151,8 @@ class SensitivityMixin(RiskMixin):
             effects = _answers(
                 known, ask, how, lambda model, units: ask.effects(model, units, do, versus, shifts)
             )
-        effects = [replace(effect, **asked) for effect in effects]  # over time without visits
-        arm = {"do": asked["do"], "versus": asked["versus"] or {}}.get(grid.arm or "")
+        effects = [replace(one, do=said, versus=against) for one in effects]  # over time no visits
+        arm = {"do": said, "versus": against}.get(grid.arm or "")
         lost = question.lost_words(None if arm is None else written(arm) or "no intervention")
         return Sensitivity(column, what, grid.names, grid.points, tuple(effects), lost, notes)
 
@@ -186,8 +186,8 @@ class SensitivityMixin(RiskMixin):
         """
         if panel.events:
             raise InputError(
-                f"after the event {panel.events[0]!r} a cell is no loss, so that nothing says how "
-                f"much of it was lost; sensitivity over time is for tables without events."
+                f"after the event {next(iter(panel.events))!r} a cell is no loss, so that nothing "
+                f"says how much was lost; sensitivity over time is for tables without events."
             )
         node = at_last_visit(column, panel)
         if drivers is None or node == column:

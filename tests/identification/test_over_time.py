@@ -55,6 +55,44 @@ def test_places_without_a_family_are_named_in_the_words_of_the_template(table):
     assert "L[t] is above 0.3" in str(report)
 
 
+def test_beside_a_hidden_cause_families_are_those_of_the_columns(table):
+    plain, told = "L[t-1], A[t-1] -> L[t]; L[t] -> A[t]; sex -> L[t]", dict(ABOUT, kinds=None)
+    without = check(table, plain, ("A", "L"), **told)
+    beside = check(table, f"{plain}; u -> L[t]; u -> sex", ("A", "L"), latent=["u"], **told)
+    same = ["family", "rows", "shown", "whole", "status"]
+    own = without.families.set_index("family")
+    for line in beside.families[same].to_dict("records"):
+        name = line.pop("family")
+        assert line == own.loc[name, list(line)].to_dict()
+    assert beside.ok
+    assert "no hidden cause leads to A itself" in str(beside)
+    led = check(table, f"{plain}; u -> L[t], A[t]", ("A", "L"), latent=["u"], **told)
+    assert led.confounded == ("u",)
+    assert not led.ok
+    assert not led.uncovered
+    assert "leads to A itself" in str(led)
+    json.dumps(led.to_dict())
+
+
+def test_losses_are_told_as_in_a_wide_table_by_the_visit_that_tells_most(table):
+    """A shadow variable at one visit tells the slope that all of them share."""
+    rng = np.random.default_rng(1)
+    seen = table.loc[:, ["id", "week", "sex", "L"]]
+    seen["L"] = seen["L"].mask(rng.random(len(seen)) < 0.3)
+    seen = seen[seen["week"] < 3]
+    report = check(seen, "L[t-1], sex -> L[t]", id="id", time="week", loss={"L": ["L[t]"]})
+    wide = seen.pivot(index="id", columns="week", values="L").add_prefix("L")
+    wide = wide.join(seen.groupby("id")["sex"].first())
+    graph = "L0, sex -> L1; L1, sex -> L2; sex -> L0"
+    each = check(wide, graph, loss={name: [name] for name in ("L0", "L1", "L2")}).recovery
+    assert {one.by for one in each} == {"shadow"}
+    assert [(one.by, one.shadow) for one in report.recovery] == [("shadow", "sex")]
+    assert "Its mechanism is that of 3 visits" in str(report)
+    alone = check(seen, "L[t-1] -> L[t]", id="id", time="week", loss="self")
+    assert [one.by for one in alone.recovery] == ["shape", "shape"]  # L[0] has no L[t-1]
+    assert alone.to_dict()["losses"][0]["identified"] is False
+
+
 def test_an_effect_needs_the_families_on_its_ways(table):
     report = check(table, GRAPH, ("A", "Y"), **ABOUT)
     assert list(report.families["family"]) == ["L[0]", "L[t]", "Y[t]"]
