@@ -439,7 +439,9 @@ class IncompleteTable:
             if j in left_out:
                 continue
             fill = np.tile(holes[:, j] | (j in replaced), repeats)
-            if j in replaced:  # what nothing moved is the cell as it came, without its rounding
+            if (
+                j in replaced and j not in exact
+            ):  # what nothing moved is the cell as it came, without its rounding
                 fill &= ~(np.tile(~holes[:, j], repeats) & _equal(drawn[:, j], own[:, j]))
             cells[column.name] = _fill(column, given, drawn[:, j], fill, exact=j in exact)
         return _frame(cells, self.index if index is None else index)

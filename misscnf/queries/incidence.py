@@ -419,7 +419,7 @@ def _with_intervals(risks: Risks, told: Replicated[pd.DataFrame], level: float) 
 
 def _with_ends(number: float | None, ends: Interval | None) -> str:
     """Returns a number as text, with its interval if there is one."""
-    if ends is None:
+    if ends is None or number is None:
         return f"{number:.4g}"
     middle, lower, upper = with_ends(number, ends)
     return f"{middle} ({lower} to {upper})"

@@ -341,7 +341,8 @@ class QueryMixin(SensitivityMixin):
                 if column.domain.kind == "count":
                     numbers = np.maximum(numbers, 0.0)  # there are no fewer
                 known = (by[:, j] <= 1e-12 * middle[:, j].abs().clamp(min=1.0)).numpy()
-                numbers = np.where(known, shown[column.name].to_numpy(dtype=float), numbers)
+                cells = pd.to_numeric(shown[column.name], errors="coerce").to_numpy(dtype=float)
+                numbers = np.where(known & np.isfinite(cells), cells, numbers)
                 place = list(shown.columns).index(column.name) + (1 if sign < 0 else 2)
                 shown.insert(place, name, numbers)
         return shown
