@@ -110,9 +110,8 @@ def page_memory(talk: CDPSession, browser: int) -> tuple[float, float]:
     own = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if b"--type=renderer" in path.read_bytes() and _descends(
-                int(path.parent.name), browser
-            ):
+            drawing = b"--type=renderer" in path.read_bytes()
+            if drawing and _descends(int(path.parent.name), browser):
                 rollup = (path.parent / "smaps_rollup").read_text()
                 own.append(int(rollup.split("Pss:")[1].split()[0]) / 1000)
         except (OSError, IndexError):  # it has ended

@@ -174,7 +174,7 @@ def read_graph(text: str) -> dict[str, Any]:
     """
     from misscnf import CausalGraph
 
-    text = _BARE.sub(r'"\1⟦\2⟧"', _IN_QUOTES.sub(r'"\1⟦\2⟧"', text))
+    text = _with_marks(text)
     words = text.strip()
     if "\n" not in words and not any(mark in words for mark in ("->", "<-", "~", "{", ";")):
         text = f"{words}\n;\n"  # one node, and the name of no file
@@ -187,14 +187,20 @@ def read_graph(text: str) -> dict[str, Any]:
     return found
 
 
-_INDEX = r"\s*\[\s*(t(?:\s*[+-]\s*\d+)?)\s*\]"
-_IN_QUOTES = re.compile(rf'"([^"\[\]]+?){_INDEX}"')
-_BARE = re.compile(rf"((?:\w+\(\s*)?[\w.]+(?:\s*\))?){_INDEX}")
+def _with_marks(text: str) -> str:
+    """Puts names with an index into quotes, and other brackets around it."""
+    text = re.sub(rf'"([^"\[\]]+?){_index()}"', r'"\1⟦\2⟧"', text)
+    return re.sub(rf"((?:\w+\(\s*)?[\w.]+(?:\s*\))?){_index()}", r'"\1⟦\2⟧"', text)
+
+
+def _index() -> str:
+    """The index of a node over time, such as [t-1]."""
+    return r"\s*\[\s*(t(?:\s*[+-]\s*\d+)?)\s*\]"
 
 
 def column_of(name: str) -> str:
     """Returns the column of a node over time, such as L of `L[t-1]` and of `mean(L)[t]`."""
-    found = re.fullmatch(rf"(.+?){_INDEX}", name)
+    found = re.fullmatch(rf"(.+?){_index()}", name)
     if found is None:
         return name
     inner = re.fullmatch(r"\w+\((.+)\)", found[1])

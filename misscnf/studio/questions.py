@@ -82,7 +82,7 @@ class Question:
                 raise InputError(f"a question has no part {str(name)[:40]!r}; reload the page.")
             _check(name, value, getattr(blank, name))
         asked = cls(**given)
-        for part, known in _CHOICES.items():
+        for part, known in _choices().items():
             if getattr(asked, part) not in known:
                 one_of = ", ".join(repr(name) for name in known)
                 raise InputError(
@@ -207,12 +207,14 @@ def _regime(text: str) -> float | str:
     return text.strip() if number is None else number
 
 
-_CHOICES = {
-    "kind": ("effect", "curve", "sensitivity", "risk", "row"),
-    "what": ("strength", "shift", "ratio"),
-    "arm": ("", "do", "versus"),
-    "competing": ("total", "removed"),
-}
+def _choices() -> dict[str, tuple[str, ...]]:
+    """The parts of a question that are one of few words."""
+    return {
+        "kind": ("effect", "curve", "sensitivity", "risk", "row"),
+        "what": ("strength", "shift", "ratio"),
+        "arm": ("", "do", "versus"),
+        "competing": ("total", "removed"),
+    }
 
 
 def _statistic(text: str) -> str | float:

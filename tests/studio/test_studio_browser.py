@@ -131,7 +131,7 @@ def test_from_the_table_to_the_code(tab, studio, tmp_path):
     assert studio.stop() == []
 
 
-def test_a_fit_stops_goes_on_and_may_die(tab, studio):
+def test_a_fit_stops_goes_on_and_may_die(tab, studio, browser):
     go(tab, "Graph")
     tab.click("text=Import, export")
     tab.fill("dialog textarea", "x -> y; x -> z")
@@ -143,8 +143,8 @@ def test_a_fit_stops_goes_on_and_may_die(tab, studio):
     tab.wait_for_selector("progress[max]")
     working = studio.workers
     assert len(working) == 2
-    other = tab.context.new_page()  # a second tab comes and goes, and nothing of the fit with it
-    other.goto(tab.url)
+    other = browser.new_page()  # a second page comes and goes, and nothing of the fit with it
+    other.goto(f"{studio.address}#fit")
     other.wait_for_selector("progress[max]")
     other.close()
     deadline = time.monotonic() + 60
@@ -178,14 +178,17 @@ def test_a_fit_stops_goes_on_and_may_die(tab, studio):
     assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
     again = Running(studio.folder)
     assert len(again.kept["model"]["forms"]) == 3
-    tab.goto(again.address)
-    go(tab, "Fit")
-    tab.check("label:has-text('paper') input")
-    tab.click("main button.primary:has-text('Fit')")
-    tab.wait_for_selector("progress[max]")
+    late = browser.new_page()
+    late.set_default_timeout(PATIENCE)
+    late.goto(again.address)
+    go(late, "Fit")
+    late.check("label:has-text('paper') input")
+    late.click("main button.primary:has-text('Fit')")
+    late.wait_for_selector("progress[max]")
     assert len(again.workers) == 2
     assert again.stop() == []  # Ctrl-C in the middle of a fit
-    tab.wait_for_selector("text=does not answer")
+    late.wait_for_selector("text=does not answer")
+    late.close()
     assert len(again.kept["model"]["forms"]) == 3
     assert not [*studio.folder.rglob("*.part")]
 
