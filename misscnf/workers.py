@@ -8,10 +8,11 @@ Results come back in the order of the arguments, and what is asked for does not 
 it: one worker and many give the same bits. A worker that dies takes the work that it had in hand
 with it; this is handed out again, and done here if workers keep dying.
 
-One engine is enough. A pass over rows is a sum of parts that know nothing of each other: joblib
-deals them out, on one machine or, through dask, on several. `torchrun` would have to start the
-whole program once per worker, and start all of them again when one dies. Replicates and strengths
-take less time than workers take to start, and stay here (docs/many_rows.md).
+One engine is enough. A pass over rows is a sum of parts that know nothing of each other, and lanes
+of training (`fitting.train.lanes`) meet once in many steps: joblib deals them out, on one machine
+or, through dask, on several. `torchrun` would have to start the whole program once per worker, and
+start all of them again when one dies. Replicates and strengths take less time than workers take to
+start, and stay here (docs/many_rows.md).
 """
 
 from __future__ import annotations
