@@ -65,15 +65,17 @@ def loss_slopes(
     many = len(others) > 1
     errors = others.std(0, ddof=1) if many else np.full(len(steps), np.nan)
     reach = stdtrit(len(others) - 1, 0.975) * errors if many else errors
+    with np.errstate(over="ignore"):  # lost for sure beyond some value
+        odds, lower, upper = np.exp(found), np.exp(found - reach), np.exp(found + reach)
     table = pd.DataFrame(
         {
             "column": [step[0] for step in steps],
             "driver": [step[1] for step in steps],
             "log_odds": found,
             "standard_error": errors,
-            "odds_ratio": np.exp(found),
-            "lower": np.exp(found - reach),
-            "upper": np.exp(found + reach),
+            "odds_ratio": odds,
+            "lower": lower,
+            "upper": upper,
             "known": 1.0 / (1.0 + (errors / settings.slope_spread) ** 2),
         }
     )
@@ -155,6 +157,15 @@ def _doubt(line: Any, settings: Replication, starts: pd.DataFrame) -> str:  # no
     return told[0].upper() + told[1:]
 
 
+def _ratio(odds: float) -> str:
+    """Writes a ratio of odds as people read one; past a thousand nobody can tell them apart."""
+    if odds > 1000.0:
+        return "over 1000"
+    if odds < 0.001:
+        return "under 0.001"
+    return f"{odds:.0f}" if odds >= 99.5 else f"{odds:.2g}"
+
+
 def _sentence(line: Any, settings: Replication, evidence: LossEvidence) -> str:  # noqa: ANN401 - a row of the table above
     own = line.driver == line.column
     if own and line.column in evidence.weighed and not evidence.kept:
@@ -163,12 +174,12 @@ def _sentence(line: Any, settings: Replication, evidence: LossEvidence) -> str: 
         )
         if np.isnan(line.standard_error):
             return f"{told}."
-        times = f"{line.lower:.2g} to {line.upper:.2g} times"
+        times = f"{_ratio(line.lower)} to {_ratio(line.upper)} times"
         return f"{told}, and the odds might be {times} as high a standard deviation up."
     what = line.driver if "=" in line.driver else f"{line.driver} one standard deviation higher"
-    times = f"{line.odds_ratio:.2g} times"
+    times = f"{_ratio(line.odds_ratio)} times"
     if not np.isnan(line.standard_error):
-        times += f" ({line.lower:.2g} to {line.upper:.2g})"
+        times += f" ({_ratio(line.lower)} to {_ratio(line.upper)})"
     told = f"With {what}, the odds that {line.column} is lost are {times} as high."
     if not line.told:
         told += " The graph did not say so: the rows asked for it."

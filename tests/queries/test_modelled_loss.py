@@ -160,3 +160,16 @@ def test_what_rows_know_of_a_slope():
     assert own["known"] < 0.8
     assert "The rows hardly tell" in own["sentence"]
     assert any("hardly tell how y drives its own loss" in note for note in effect.notes)
+
+
+def test_a_loss_that_is_sure_beyond_some_value_is_told_in_plain_numbers():
+    """All above the mean are lost: the slope has no end, and numbers stay readable."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    y = 0.6 * x + rng.normal(size=300)
+    df = pd.DataFrame({"x": x, "y": np.where(y > y.mean(), np.nan, y)})
+    about = {"loss": {"y": ["y"]}, "settings": {"solving.loss_slopes": (5.0,)}, "progress": False}
+    (line,) = MissCNF("x -> y", "linear", **about).fit(df).loss_.itertuples()
+    assert line.log_odds > 7.0
+    assert "are over 1000 times as high" in line.sentence
+    assert "high values are lost almost for sure" in line.doubt
