@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test test-fast fuzz lint format bench clean screenshots docs release-check
+.PHONY: setup demo test test-fast fuzz lint format bench clean screenshots docs release-check lowest
 
 setup: $(READY)
 
@@ -40,6 +40,18 @@ release-check: setup
 # Without what is marked slow: no network is fitted.
 test-fast: setup
 	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+# The lowest versions that pyproject.toml asks for, in an environment of their own (its torch brings several GB
+# for graphics cards). Later versions warn less, so warnings are no errors here.
+LOWEST := .venv-lowest
+UV := VIRTUAL_ENV=$(LOWEST) $(LOWEST)/bin/uv pip
+lowest:
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check uv
+	printf -- '-e .[files,studio]\n-e ./study\n' | $(UV) compile -q --resolution lowest-direct -o $(LOWEST)/all.txt -
+	grep -v '^-e' $(LOWEST)/all.txt > $(LOWEST)/pins.txt
+	$(UV) install -q -c $(LOWEST)/pins.txt -e '.[dev]' -e ./study
+	$(LOWEST)/bin/python -m pytest -n 2 -o filterwarnings=default
 
 # Spoilt inputs, drawn anew: twenty times the 500 that `make test` repeats.
 fuzz: setup
@@ -135,7 +147,7 @@ screenshots: setup
 	$(BIN)/python docs/studio_screenshots.py
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/_generated docs/tutorials *.egg-info study/build study/dist study/*.egg-info
+	rm -rf $(VENV) $(LOWEST) build dist docs/_build docs/_generated docs/tutorials *.egg-info study/build study/dist study/*.egg-info
 
 # The study's tables and figures, from the rows under study/results/ (suites without rows are skipped).
 .PHONY: tables

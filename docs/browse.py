@@ -28,6 +28,7 @@ SEARCHES = {
 """Words, and what one of the pages found has to be."""
 PICTURED = ("index", "start/tour", "tutorials/index", "tutorials/quitting_smoking")
 PICTURED += ("_generated/api/misscnf.MissCNF", "explanation/likelihood", "intervals")
+PICTURED += ("api", "commands", "_generated/command", "benchmarks", "results/index", "tasks")
 WIDTHS = {"desktop": 1280, "phone": 390}
 
 

@@ -515,8 +515,8 @@ class EffectMixin:
                 return kept[key]
             if table.digest != self._digest is not None:
                 logger.warning(
-                    "The table is not the one that the model was fitted to: the interval is that "
-                    "of a fit to this one."
+                    "The table is not the one that the model was fitted to, or was read otherwise "
+                    "(--na, --dates): the interval is that of a fit to this one."
                 )
             with ProgressBar("replicates", show=self.progress) as watch:
                 found = replicate_fit(
