@@ -58,6 +58,9 @@ class Solving:
     """Nats by which the log-likelihood of the table may differ with other random numbers, for a
     generalised linear fit to search it: sums and quadrature are below, draws far above. A
     sampling error is worth half a nat for every parameter."""
+    most_noise_of_hidden: float = 1.0
+    """The same where there are hidden causes: up to here the search takes as many points for every
+    integral, at every step. Rounds of completions would come to rest far from the maximum."""
     noise_rows: int = 50
     """Rows of which that is measured, among those that may have to be drawn: it only has to tell
     hundredths of a nat from nats."""

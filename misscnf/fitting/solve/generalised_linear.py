@@ -13,7 +13,8 @@ a family whole, which on a complete table is already the maximum, and moves in c
 the information of the table at that start (`sandwich`) is one. Where integrals are drawn, the sum
 has steps: a row gets more draws on one side of a point than on the other, and a search that wants
 nine digits circles around such a step. Other random numbers show it. The maximum is then that of
-completions (`monte_carlo`), whose likelihood is smooth.
+completions (`monte_carlo`), whose likelihood is smooth; beside hidden causes, which leave flat
+ridges, it is that of as many points for every integral.
 
 A family that every row shows whole has nothing to do with the others: its own fit stays, and the
 search does not see it. Where few rows show a family whole, as with sixty parents, they are a poor
@@ -45,7 +46,7 @@ from misscnf.fitting.solve.fisher import likelihood_noise, log_likelihoods, rows
 from misscnf.fitting.solve.linear import LinearFit, fit_linear_gaussian
 from misscnf.fitting.solve.loss_starts import LossStart, start_losses
 from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
-from misscnf.fitting.solve.quasi_newton import maximise
+from misscnf.fitting.solve.quasi_newton import Maximum, maximise
 from misscnf.mechanisms import LinearMean, Shape
 from misscnf.mechanisms.history import read_parents_by
 from misscnf.model import StructuralModel, Structure
@@ -91,7 +92,13 @@ def fit_linear(
             return LinearFit(
                 model, log_prob, len(starts), converged=True, starts=starts, near=True
             )
-    if likelihood_noise(model, rows, settings) > settings.solving.most_noise_of_line:
+    noise = likelihood_noise(model, rows, settings)
+    if noise > settings.solving.most_noise_of_line:
+        if structure.graph.latent and noise <= settings.solving.most_noise_of_hidden:
+            risen = _climb_evenly(model, rows, settings)
+            if risen is not None:
+                anchor(model)
+                return LinearFit(model, risen.value, risen.iterations, risen.converged, starts)
         rounds = maximise_monte_carlo(model, rows, settings, seed=0, rough=rough)
         anchor(model)
         log_prob = math.nan
@@ -103,6 +110,26 @@ def fit_linear(
     found = climb(model, rows, settings, least_gain=least_gain)
     anchor(model)
     return LinearFit(model, found.value, found.iterations, found.converged, starts)
+
+
+def _climb_evenly(model: StructuralModel, rows: RowSource, settings: Settings) -> Maximum | None:
+    """Moves a model to the maximum of a likelihood with as many points for every integral.
+
+    The flat ridges that hidden causes leave are climbed to their end only without steps on them.
+    Whether the place is higher is judged by as many points as each integral takes: evidence that
+    has become steep may look better than it is. If it is not, nothing is moved, and none returned.
+    """
+    begun = {name: value.clone() for name, value in model.state_dict().items()}
+    before = log_likelihoods(model, rows, settings, "line").mean()
+    integration = replace(settings.integration, linear=settings.integration.linear.even())
+    least_gain = 0.1 * settings.solving.newton_tolerance
+    even = replace(settings, integration=integration)
+    found = climb(model, rows, even, least_gain=least_gain)
+    reached = log_likelihoods(model, rows, settings, "line").mean()
+    if reached < before:
+        model.load_state_dict(begun)
+        return None
+    return replace(found, value=float(reached))
 
 
 def _own_fits(structure: Structure, rows: RowSource, settings: Settings) -> StructuralModel:

@@ -8,6 +8,7 @@ log-density needs three digits. Both are part of the settings that are saved wit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -162,6 +163,18 @@ class Effort:
     def doubled(self) -> Effort:
         """Returns the same effort with twice the draws, up to the limit."""
         return replace(self, draws=min(2 * self.draws, max(self.limit, self.draws)))
+
+    def even(self) -> Effort:
+        """Returns an effort that takes as many points for every integral, however good they are.
+
+        An integral that takes more points on one side of a place than on the other has a step
+        there. Without steps a search ends at a maximum.
+        """
+        points = min(self.hermite.most_points, math.isqrt(self.hermite.most_together))
+        rules = (
+            replace(self.hermite, points=points, error=math.inf) if self.hermite.points else None
+        )
+        return replace(self, least_effective=0.0, hermite=rules or self.hermite)
 
     def for_completions(self, count: int) -> Effort:
         """Returns an effort with points enough for so many completions of each row."""
