@@ -36,7 +36,7 @@ from misscnf.fitting.select.products import with_products
 from misscnf.fitting.select.roughness import Rough, rough_blocks
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.solve.exact import climb_exact, without_networks
-from misscnf.fitting.solve.generalised_linear import fit_linear
+from misscnf.fitting.solve.generalised_linear import fit_linear, with_losses_at_random
 from misscnf.fitting.solve.linear import LinearFit
 from misscnf.fitting.solve.loss_starts import LossStart
 from misscnf.fitting.solve.monte_carlo import maximise_monte_carlo
@@ -216,6 +216,17 @@ class _Task:
             trainer = Trainer(objective, settings.training, self._checkpoint(stage))
             history = trainer.run(self.watch)
         return model.double().cpu(), history
+
+    def with_losses_of_networks_at_random(
+        self, start: StructuralModel, networks: Collection[int]
+    ) -> StructuralModel:
+        """Starts anew the losses that depend on columns whose means are to be networks."""
+        graph, bent = self.structure.graph, {i for b in networks for i in self.structure.blocks[b]}
+        found = [r for r in graph.own_losses if graph.indicators[r] in bent]
+        if not found:
+            return start
+        about = (self.structure, found, self.train, self.settings)
+        return with_losses_at_random(start, *about)
 
     @cached_property
     def on_completions(self) -> bool:
@@ -487,6 +498,7 @@ def _nonlinear_means(task: _Task) -> Fitted:
     start = linear.model
     if not task.on_completions:  # held-out rows judge steps on rows, and must not be known
         start = task.solve(task.train, start=start).model
+    start = task.with_losses_of_networks_at_random(start, means.networks)
     curves = {b: law for b, law in solved.items() if forms[b].curve}
     model, history = task.train_forms(forms, with_mechanisms(start, curves), "network")
     task.maximise(model, rough=task.tests_noise and task.chains is not None)  # settled later

@@ -51,7 +51,7 @@ from misscnf.mechanisms import LinearMean, Shape
 from misscnf.mechanisms.history import read_parents_by
 from misscnf.model import StructuralModel, Structure
 
-__all__ = ["fit_block", "fit_linear"]
+__all__ = ["fit_block", "fit_linear", "with_losses_at_random"]
 
 
 def fit_linear(
@@ -152,6 +152,29 @@ def _own_fits(structure: Structure, rows: RowSource, settings: Settings) -> Stru
         reached = climb(one, rows, settings, steps, white=False).value if classes else 0.0
         starts.append((reached, one))
     return max(starts, key=lambda start: start[0])[1]
+
+
+def with_losses_at_random(
+    model: StructuralModel,
+    structure: Structure,
+    indicators: Collection[int],
+    rows: RowSource,
+    settings: Settings,
+) -> StructuralModel:
+    """Returns a linear model in which some losses depend on nothing.
+
+    Where a mean bends, the slope of a loss takes what its line misses: as steep a slope as one
+    likes, from which a network does not find back.
+    """
+    alone = _without_parents(structure, indicators)
+    roots, found = (one.build(Shape(hidden=())).double() for one in (alone, structure))
+    for block, nodes in enumerate(structure.blocks):
+        if set(nodes).isdisjoint(indicators):
+            found.block(block).start_from(model.block(block))
+        else:
+            fit_block(roots, alone, block, rows, settings.solving)
+            found.block(block).start_from(roots.block(block))
+    return found
 
 
 def _without_parents(structure: Structure, alone: Collection[int]) -> Structure:
