@@ -3,8 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from misscnf import MissCNF
+from misscnf.data.rows import MemoryRows
+from misscnf.fitting.solve.generalised_linear import with_losses_at_random
+from misscnf.model import Structure
 
 
 def world(slope, share, seed=0, rows=1000):
@@ -34,6 +38,30 @@ def test_every_start_is_told_and_the_best_is_kept(slope, share, tmp_path):
     assert line.doubt == ""
     model.save(tmp_path / "model")
     pd.testing.assert_frame_equal(MissCNF.load(tmp_path / "model").loss_starts_, starts)
+
+
+def test_a_loss_through_a_network_starts_as_lost_at_random():
+    """A line that misses a bend leaves a slope of the loss that makes up for it."""
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=2000)
+    y = 3.0 * np.tanh(2.0 * x) + 0.3 * rng.normal(size=2000)
+    df = pd.DataFrame(
+        {"x": x, "y": np.where(rng.random(2000) < 1 / (1 + np.exp(1 - y)), np.nan, y)}
+    )
+    model = MissCNF("x -> y", "linear", loss={"y": ["y"]}, progress=False).fit(df)
+    graph, line, table = model.graph_, model.model_, model._read(df)
+    structure = Structure.of(graph, model.schema_.domains)
+    rows = MemoryRows(table.values.double(), table.observed)
+    ((indicator, place),) = graph.own_losses.items()
+    assert abs(line.mechanism(indicator).first_slope(place)) > 0.1
+    found = with_losses_at_random(line, structure, [indicator], rows, model.settings_)
+    assert found.mechanism(indicator).first_slope(place) == 0.0
+    none = torch.zeros(1, dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64)
+    shown = found.mechanism(indicator).log_prob(*none).exp().item()
+    assert shown == pytest.approx(df["y"].notna().mean(), abs=1e-6)
+    for node in range(2):
+        pairs = zip(*(one.mechanism(node).parameters() for one in (line, found)), strict=True)
+        assert all(torch.equal(*pair) for pair in pairs)
 
 
 def test_a_loss_for_sure_is_a_doubt(caplog, tmp_path):
