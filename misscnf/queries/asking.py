@@ -368,7 +368,13 @@ class EffectMixin:
     def _parts(self, by: str | Sequence[Part], draws: int, seed: int) -> list[Part]:
         """Returns the groups that a column makes of the units of the fit."""
         if not isinstance(by, str):
-            return list(by)
+            parts = list(by) if isinstance(by, list | tuple) else []
+            if not parts or not all(isinstance(part, Part) for part in parts):
+                raise InputError(
+                    f"by is the name of one column, such as 'sex', and not {by!r}; ask once for "
+                    f"each column, or give one of them as where=."
+                )
+            return parts
         node = self._graph().index(by)
         column, few = self.schema_.columns[node], self.settings_.replicates
         noise, causes = self._units(draws, seed), self.graph_.ancestral_closure([node])

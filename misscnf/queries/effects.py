@@ -171,13 +171,14 @@ class Effect(Tabular):
         arms = f"{self._arm(self.mean, self.mean_interval)} against "
         arms += self._arm(self.mean_versus, self.mean_versus_interval)
         told = f"{of} {arms}, difference {self.shown(self.estimate, self.interval)}"
+        told += self._simulated
         for name, ratio, interval in (
             ("risk ratio", self.risk_ratio, self.risk_ratio_interval),
             ("odds ratio", self.odds_ratio, self.odds_ratio_interval),
         ):
             if ratio is not None:
                 told += f", {name} {self.shown(ratio, interval)}"
-        return told + self._simulated
+        return told
 
     @property
     def _levels(self) -> str:
@@ -192,10 +193,15 @@ class Effect(Tabular):
 
     @property
     def _simulated(self) -> str:
-        """The Monte-Carlo error, where there is no other and it is not rounding."""
+        """The Monte-Carlo error of the estimate, where it has no other and is not rounding."""
         error = self.standard_error or 0.0
-        told = self.interval is None and error > 1e-9 * max(abs(self.estimate or 0.0), 1e-9)
+        told = self.interval is None and self._drawn(error)
         return f" (Monte-Carlo standard error {error:.2g})" if told else ""
+
+    def _drawn(self, error: float | None) -> bool:
+        """Says whether an error is of draws, and not of the rounding of both arms."""
+        sizes = (abs(x) for x in (self.estimate, self.mean, self.mean_versus) if x is not None)
+        return error is not None and error > 1e-9 * max([*sizes, 1e-9])
 
     @staticmethod
     def _arm(number: float | None, interval: Interval | None) -> str:
@@ -302,7 +308,8 @@ class Effect(Tabular):
             "odds ratio": (self.odds_ratio, self.odds_ratio_interval, self.odds_ratio_error),
         }
         told: dict[str, object] = {
-            name: f"{self.shown(number, ends)} (Monte-Carlo error {error:.2g})"
+            name: self.shown(number, ends)
+            + (f" (Monte-Carlo error {error:.2g})" if self._drawn(error) else "")
             for name, (number, ends, error) in facts.items()
             if number is not None
         }

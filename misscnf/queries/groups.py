@@ -43,7 +43,8 @@ class Part:
         """The group in a few words."""
         if self.end is None:
             return "" if self.level is None else level_text(self.level)
-        return f"above {self.end:.4g}" if self.above else f"{self.end:.4g} or less"
+        end = f"{self.end:.10g}"  # 14000 rather than 1.4e+04
+        return f"above {end}" if self.above else f"{end} or less"
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -157,10 +157,15 @@ class _Reader:
             except InputError:
                 raise
             except Exception as error:
+                how = "it gets whole columns, so use numpy, such as np.minimum and np.where."
+                if isinstance(error, KeyError):  # it takes its argument for a frame
+                    how = (
+                        f"it gets the columns that its arguments are called like, and no frame; "
+                        f"text takes any name, as in '`{self.column.name}` + 1'."
+                    )
                 raise InputError(
                     f"the function that intervenes on {self.column.name!r} cannot be worked out "
-                    f"({type(error).__name__}: {error}); it gets whole columns, so use numpy, "
-                    f"such as np.minimum and np.where."
+                    f"({type(error).__name__}: {error}); {how}"
                 ) from error
 
         return reads, work_out

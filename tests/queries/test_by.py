@@ -1,6 +1,7 @@
 """Groups by a column, arms, one arm alone, and what stands beside an answer."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -105,7 +106,14 @@ def test_arms_are_told_with_their_intervals(model):
 
 
 def test_an_error_of_rounding_is_not_told(linear):
-    assert "Monte-Carlo" not in str(linear.effect("y", **ON_TREATMENT))
+    alone = linear.effect("y", **ON_TREATMENT)
+    null = replace(alone, estimate=1e-17, standard_error=3.8e-17, mean=1.0, mean_versus=1.0)
+    for found in (alone, null):
+        assert "Monte-Carlo" not in str(found)
+        assert "Monte-Carlo" not in found._repr_html_()
+    drawn = replace(alone, standard_error=0.01, risk_ratio=1.2, risk_ratio_error=0.3)
+    assert "(Monte-Carlo standard error 0.01), risk ratio 1.2\n" in str(drawn)  # of the difference
+    assert "1.2 (Monte-Carlo error 0.3)" in drawn._repr_html_()
 
 
 def test_plain_estimates_are_those_of_a_regression(model, table):
@@ -151,7 +159,16 @@ def test_e_values_are_those_of_the_paper():
 def test_a_column_without_groups_is_refused(model):
     with pytest.raises(InputError, match="nosuch"):
         model.effect("y", **ON_TREATMENT, by="nosuch")
+    for several in (["sex", "age"], [], 3):
+        with pytest.raises(InputError, match="by is the name of one column"):
+            model.effect("y", **ON_TREATMENT, by=several)
     assert split(Continuous("y", Unit(0.0, 1.0)), np.zeros(9), 4, 0.1) == []
+
+
+def test_groups_of_large_numbers_are_written_out():
+    income = np.random.default_rng(0).normal(14_000.0, 4_000.0, 500)
+    below, above = split(Continuous("income", Unit(0.0, 1.0)), income, 4, 0.1)
+    assert (below.label, above.label) == ("13800 or less", "above 13800")
 
 
 def test_groups_without_events_differ_by_intervals_that_know_it():

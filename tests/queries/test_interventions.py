@@ -255,6 +255,7 @@ BAD = {
     "unknown column": ({"t": "agee > 3"}, "reads 'agee', and .*did you mean 'age'"),
     "unknown argument": ({"t": lambda t, agee: t}, "reads 'agee', and .*did you mean 'age'"),
     "python's min": ({"dose": lambda dose: min(dose, 2)}, "it gets whole columns, so use numpy"),
+    "a frame": ({"dose": lambda d: d["dose"] + 1}, "that its arguments are called like"),
     "what comes back": ({"ward": "'south' if age > 50 else ward"}, "'south'; expected one of"),
     "infinite": ({"dose": "1 / 0 * dose"}, "expression '1 / 0 . dose' .*missing or infinite"),
     "syntax": ({"dose": "dose +"}, "'dose': expected a number.*cannot be read as an expression"),
