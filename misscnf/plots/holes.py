@@ -95,13 +95,15 @@ def coverage(found: Holes, *, most: int = 20, ax: Axes | None = None) -> Axes:
 def shown_patterns(report: Holes, most: int, most_columns: int = 30) -> pd.DataFrame:
     """Returns the most frequent patterns by their row counts, True where a column is shown.
 
-    Where there are too many columns, those without holes are left out.
+    Where there are too many columns, only those that these patterns lack are kept, and of them the
+    ones that most rows lack.
     """
-    names = list(report.graph.nodes)
+    names, found = list(report.graph.nodes), report.patterns.head(most)
     if len(names) > most_columns:
-        holey = [name for name in names if not report.patterns[name].all()]
-        names = (holey or names)[:most_columns]
-    return report.patterns.set_index("row count")[names].head(most)
+        lacked = (~found[names]).mul(found["row count"], axis=0).sum()
+        often = lacked.sort_values(ascending=False, kind="stable").index[:most_columns]
+        names = [name for name in names if name in often and lacked[name]] or names[:most_columns]
+    return found.set_index("row count")[names]
 
 
 def draw_patterns(ax: Axes, patterns: pd.DataFrame, labels: Sequence[str]) -> None:

@@ -150,6 +150,27 @@ def draw_holes(report: Report, limits: Limits) -> Image:
         return image(figure, alt)
 
 
+def holes_caption(report: Report, limits: Limits) -> str:
+    """Says what the patterns are, and what is left out of them."""
+    told = "What rows show together (filled) and lack (cross), the most frequent pattern first."
+    found = report.patterns.head(limits.most_patterns)
+    names, drawn = (
+        list(report.graph.nodes),
+        shown_patterns(report, len(found), limits.most_columns),
+    )
+    lacked = int((~found[names]).any().sum())
+    more = len(report.patterns) - len(found)
+    told += f" And {more} more." if more else ""
+    if len(drawn.columns) < lacked:
+        told += (
+            f" Of {lacked} columns that these rows lack, the {len(drawn.columns)} that most "
+            f"of them lack."
+        )
+    elif len(drawn.columns) < len(names):
+        told += f" These rows show all of the other {len(names) - len(drawn.columns)} columns."
+    return told
+
+
 def draw_family(curve: Curve) -> Image:
     """Draws how often a family is seen whole along a column, with its region shaded."""
     inside = f" where {curve.within}" if curve.within else ""

@@ -80,7 +80,7 @@ class Limits:
     most_regions: int = 12
     most_patterns: int = 12
     most_columns: int = 30
-    """In the picture of patterns; with more, only those with holes."""
+    """In the picture of patterns; with more, only those that the patterns lack."""
     quantiles: int = 120
     """Points of noise in a panel: as many as the eye tells apart."""
     rank_bins: int = 10

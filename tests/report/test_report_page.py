@@ -16,11 +16,12 @@ from small_tables import EVIL, MONEY
 import misscnf
 import misscnf.data.table as table_home
 from misscnf import InputError, MissCNF, check
+from misscnf.plots.holes import shown_patterns
 from misscnf.report import write_report
 from misscnf.report.effects import Question, forest_lines, group_effects, open_question
 from misscnf.report.methods import interval_sentence
 from misscnf.report.model_checks import integrals
-from misscnf.report.pictures import draw_holes
+from misscnf.report.pictures import draw_holes, holes_caption
 from misscnf.report.settings import EffectRules, FitChecks, Limits
 
 SECTIONS = [
@@ -481,3 +482,19 @@ def test_what_rows_deny_of_the_graph_stands_on_the_page(tmp_path):
     leant = "The answer leans on the first"
     assert leant in (tmp_path / "asked.html").read_text()
     assert leant not in page
+
+
+def test_of_many_columns_the_picture_of_holes_has_those_that_its_patterns_lack():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(90, 40)), columns=[f"x{j}" for j in range(40)])
+    for j in range(40):  # a row each lacks one; many lack the last, which no first 30 would have
+        frame.loc[j, f"x{j}"] = np.nan
+    frame.loc[50:60, "x39"] = np.nan
+    frame.loc[61:65, "x3"] = np.nan
+    report = check(frame, {f"x{j}": [] for j in range(40)})
+    few, more = Limits(most_patterns=3), Limits(most_columns=2, most_patterns=5)
+    assert list(shown_patterns(report, 3, 30).columns) == ["x3", "x39"]
+    assert "These rows show all of the other 38 columns." in holes_caption(report, few)
+    assert list(shown_patterns(report, 5, 2).columns) == ["x3", "x39"]
+    assert "Of 4 columns that these rows lack, the 2 that most" in holes_caption(report, more)
+    assert holes_caption(report, Limits(most_columns=40)).endswith("And 29 more.")
