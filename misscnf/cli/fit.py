@@ -186,6 +186,8 @@ def show_kinds(kinds: pd.DataFrame, widest: int = 24) -> None:
     for name, offer in zip(kinds["column"], kinds["offer"], strict=True):
         if offer:
             say(f"  {name}: {offer}")
+    if kinds["offer"].str.contains(" in kinds").any():
+        say("  --kinds FILE gives kinds: a .json file of such lines in braces, or a .yaml file")
 
 
 def chosen_sentence(model: MissCNF) -> str:

@@ -81,6 +81,7 @@ from misscnf.graph.indicators import column_of
 from misscnf.paths import expanded, read_small_text
 
 __all__ = ["Kinds", "KindRules", "Request", "REQUESTS", "read_requests", "Note", "choose_columns"]
+__all__ += ["say_rounded"]
 __all__ += ["choose_usable", "refuse_events"]
 
 logger = logging.getLogger("misscnf")
@@ -376,15 +377,21 @@ def choose_usable(
 
 
 def _parted(pairs: Sequence[Choice]) -> tuple[tuple[Column, ...], tuple[Note, ...]]:
-    """Returns codecs and notes, and says what will be rounded."""
-    chosen = tuple(column for column, _ in pairs)
-    numbers = [column for column in chosen if isinstance(column, Continuous | Semicontinuous)]
-    rounded = [column.name for column in numbers if is_integer_dtype(column.dtype)]
+    """Returns codecs and notes."""
+    return tuple(column for column, _ in pairs), tuple(note for _, note in pairs)
+
+
+def say_rounded(columns: Iterable[Column], *, visits: bool = False) -> None:
+    """Says of which columns of a fit draws are rounded; those of several `visits` once."""
+    numbers = [column for column in columns if isinstance(column, Continuous | Semicontinuous)]
+    names = [column.name for column in numbers if is_integer_dtype(column.dtype)]
+    rounded = list(
+        dict.fromkeys(name.rpartition("[")[0] or name if visits else name for name in names)
+    )
     if rounded:
         noun = "column" if len(rounded) == 1 else "columns"
         sentence = "Draws of the %s %s are rounded, since the table has whole numbers there."
         logger.info(sentence, noun, listed(rounded))
-    return chosen, tuple(note for _, note in pairs)
 
 
 def _hidden(name: str, classes: int | None, rows: int, rules: KindRules) -> Choice:
@@ -562,8 +569,8 @@ def _most_repeated(seen: np.ndarray, name: str, rules: KindRules) -> list[float]
     if times.max() == 1:
         raise InputError(
             f"column {name!r} is asked to be 'semicontinuous' and has no value twice; say where "
-            f"its point masses are, such as kinds={{{name!r}: {{'kind': 'semicontinuous', 'at': "
-            f"[0]}}}}, or ask for 'continuous'."
+            f"its point masses are, such as {_as_kinds(name, _MASS_AT_ZERO)}, "
+            f"or ask for 'continuous'."
         )
     return _masses(distinct, times, rules) or [float(distinct[times.argmax()])]
 
@@ -581,21 +588,29 @@ def _offer(name: str, seen: np.ndarray) -> str:
         return ""
     zeros = int((seen == 0).sum())
     if not zeros:
-        positive = {name: "positive"}
-        return f"all values above 0 and skewed: kinds={positive} would model its logarithm"
-    asked = {name: {"kind": "semicontinuous", "at": [0]}}
-    return f"no value below 0, skewed, {zeros} zeros: kinds={asked} would give zero a mass"
+        asked = _as_kinds(name, "positive")
+        return f"all values above 0 and skewed: {asked} would model its logarithm"
+    asked = _as_kinds(name, _MASS_AT_ZERO)
+    return f"no value below 0, skewed, {zeros} zeros: {asked} would give zero a mass"
 
 
 def _offer_share(name: str, seen: np.ndarray) -> str:
     ends = (seen == 0) | (seen == 1)
     if not ends.any():
         return (
-            f"all values between 0 and 1: kinds={ {name: 'proportion'} } would model its logit "
+            f"all values between 0 and 1: {_as_kinds(name, 'proportion')} would model its logit "
             f"and keep draws between"
         )
-    asked = {name: {"kind": "semicontinuous", "at": np.unique(seen[ends]).tolist()}}
-    return f"all values from 0 to 1, {ends.sum()} of them at an end: kinds={asked} would keep both"
+    asked = _as_kinds(name, {"kind": "semicontinuous", "at": np.unique(seen[ends]).tolist()})
+    return f"all values from 0 to 1, {ends.sum()} of them at an end: {asked} would keep both"
+
+
+_MASS_AT_ZERO = {"kind": "semicontinuous", "at": [0]}
+
+
+def _as_kinds(name: object, entry: object) -> str:
+    """Returns an entry of `kinds` as it is written in Python and in a file for --kinds alike."""
+    return f"{json.dumps({str(name): entry}, ensure_ascii=False, default=str)} in kinds"
 
 
 def _skew(seen: np.ndarray) -> float:
@@ -661,7 +676,7 @@ def _asked_levels(cells: pd.Series, name: str, request: Request) -> list[Label]:
     ):
         raise InputError(
             f"column {name!r} is asked to be 'ordinal', and the order of its texts is not known; "
-            f"give it, such as kinds={{{name!r}: {seen[:20]}}} in the right order."
+            f"give it, such as {_as_kinds(name, seen[:20])}, in the right order."
         )
     if request.kind == "binary" and len(seen) != 2:
         raise InputError(
@@ -684,5 +699,5 @@ def _distinct(cells: pd.Series, name: str) -> list[Label]:
 def _identifier(name: str, what: str) -> InputError:
     return InputError(
         f"column {name!r} looks like an identifier or free text, with {what}; take the node out "
-        f"of the graph, or say what it is, such as kinds={{{name!r}: 'categorical'}}."
+        f"of the graph, or say what it is, such as {_as_kinds(name, 'categorical')}."
     )

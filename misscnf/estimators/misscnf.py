@@ -34,7 +34,7 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from misscnf.data.column_names import ArrayLike, name_columns
-from misscnf.data.kinds import Kinds
+from misscnf.data.kinds import Kinds, say_rounded
 from misscnf.data.large_table import LargeTable
 from misscnf.data.panel import Panel, read_template
 from misscnf.data.rows import MemoryRows, RowSource, SelectedRows
@@ -302,6 +302,7 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
                 raise InputError("ties are for a table that was not read yet; give a DataFrame.")
             schema = tied_schema(table, ties, self.kinds, rules)
             table = IncompleteTable.read(source, graph.nodes, schema)
+        say_rounded(table.schema.columns, visits=panel is not None)
         if table is not df and self.progress is not False:
             logger.info("The kinds of the columns:\n%s", _kinds(table.schema, panel))
         graph = _arranged(graph, table, settings)

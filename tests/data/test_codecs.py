@@ -14,6 +14,7 @@ import torch
 from misscnf.data import domains
 from misscnf.data.codecs import CODECS, Count, Levels
 from misscnf.data.domains import CONTINUOUS, Domain
+from misscnf.data.kinds import say_rounded
 from misscnf.data.table import IncompleteTable, Schema
 from misscnf.errors import InputError
 
@@ -279,7 +280,7 @@ def test_whole_number_dtypes_round_and_floats_never_do():
 
 def test_rounding_is_said_once_at_fit(caplog):
     with caplog.at_level(logging.INFO, "misscnf"):
-        read(NUMBERS["Int64"], "continuous")
+        say_rounded(read(NUMBERS["Int64"], "continuous").schema.columns)
     assert "Draws of the column 'x' are rounded, since the table has whole" in caplog.text
 
 

@@ -1,16 +1,16 @@
 """Kinds: each rule of inference with its near misses, and every way to ask for something else."""
 
-import ast
 import json
 import logging
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from misscnf.data.kinds import KindRules
+from misscnf.data.kinds import KindRules, say_rounded
 from misscnf.data.table import IncompleteTable, Schema, describe
 from misscnf.errors import InputError
 
@@ -222,12 +222,15 @@ def test_other_tails_are_not(law):
 # Offers, which are never taken unasked
 
 OFFERS = {
-    "skewed": (np.exp(rng.normal(0, 1, 300)), "{'x': 'positive'} would model its logarithm"),
+    "skewed": (
+        np.exp(rng.normal(0, 1, 300)),
+        '{"x": "positive"} in kinds would model its logarithm',
+    ),
     "skewed with zeros": (
         np.r_[np.zeros(8), np.exp(rng.normal(5, 1, 300))],
-        "8 zeros: kinds={'x': {'kind': 'semicontinuous', 'at': [0]}}",
+        '8 zeros: {"x": {"kind": "semicontinuous", "at": [0]}} in kinds',
     ),
-    "shares": (rng.uniform(0.1, 0.9, 300), "{'x': 'proportion'} would model its logit"),
+    "shares": (rng.uniform(0.1, 0.9, 300), '{"x": "proportion"} in kinds would model its logit'),
     "shares at their ends": (
         np.r_[0.0, 1.0, 1.0, rng.uniform(0.1, 0.9, 300)],
         "3 of them at an end",
@@ -240,7 +243,7 @@ def test_another_scale_is_offered_and_not_taken(cells, words):
     row = kind_of(cells)
     assert row.kind == "continuous"
     assert words in row.offer
-    asked = ast.literal_eval(re.search(r"kinds=(\{.*\})", row.offer).group(1))
+    asked = json.loads(re.search(r"(\{.*\}) in kinds", row.offer).group(1))
     found = describe(pd.DataFrame({"x": cells}), asked).iloc[0]
     assert found.kind == (asked["x"] if isinstance(asked["x"], str) else asked["x"]["kind"])
 
@@ -480,8 +483,16 @@ def test_columns_that_are_rounded_are_named_in_one_line(caplog):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.integers(0, 1000, (50, 60)), columns=[f"x{j}" for j in range(60)])
     with caplog.at_level("INFO", "misscnf"):
-        IncompleteTable.read(frame, frame.columns)
-    assert [record.getMessage() for record in caplog.records] == [
+        table = IncompleteTable.read(frame, frame.columns)  # as a check does: nothing is drawn
+        assert not caplog.records
+        say_rounded(table.schema.columns)
+        visits = [replace(table.schema.columns[0], name=f"L[{t}]") for t in range(3)]
+        say_rounded(visits)
+        say_rounded(visits, visits=True)
+    said, apart, over_time = (record.getMessage() for record in caplog.records)
+    assert "the columns 'L[0]', 'L[1]', 'L[2]' are" in apart
+    assert "the column 'L' are" in over_time
+    assert [said] == [
         "Draws of the columns 'x0', 'x1', 'x2', 'x3', 'x4', 'x5', 'x6', 'x7' and 52 more "
         "are rounded, since the table has whole numbers there."
     ]

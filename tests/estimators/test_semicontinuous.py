@@ -107,7 +107,7 @@ def test_a_hidden_confounder_with_zeros_is_integrated():
 
 
 def test_a_value_beyond_an_end_is_refused_with_a_way_on(model):
-    words = r"a number of at least 0, where it heaps up \(kinds={'y': 'continuous'} knows no end\)"
+    words = r'a number of at least 0, where it heaps up \("continuous" in kinds knows no end\)'
     with pytest.raises(InputError, match=words):
         model.effect("x", do={"y": -1.0})
 

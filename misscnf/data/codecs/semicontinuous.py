@@ -107,7 +107,7 @@ class Semicontinuous(Column, kinds=("semicontinuous",)):
             found = f"a number of at most {self.ceiling:g}"
         else:
             found = f"a number from {self.floor:g} to {self.ceiling:g}"
-        return f"{found}, where it heaps up (kinds={{{self.name!r}: 'continuous'}} knows no end)"
+        return f'{found}, where it heaps up ("continuous" in kinds knows no end)'
 
     @property
     def ends(self) -> tuple[float, float]:
