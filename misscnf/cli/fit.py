@@ -142,6 +142,7 @@ def fit(
     if verbose:
         for stage, its_seconds in model.timings_.items():
             say(f"  {its_seconds:8.1f} s  {stage}")
+    model._marks = how.na
     with outputs.staged(out, folder=True) as folder:
         model.save(folder)
         if replicates:

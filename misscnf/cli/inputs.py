@@ -13,6 +13,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -101,6 +102,15 @@ def read_stream(source: str, memory: str | None, how: Reading | None = None) -> 
         return open_stream(source, memory, Streaming().bytes_a_cell, how)
 
 
+def as_at_fit(how: Reading | None, model: Outline) -> Reading:
+    """Returns how rows for a model are read: what stood for holes at its fit still does.
+
+    A mark that is forgotten would be taken for a number. Other marks stand instead of these.
+    """
+    how = how or Reading()
+    return how if how.na else replace(how, na=model.marks)
+
+
 def read_model_rows(
     source: str, model: Outline, how: Reading | None = None, *, partial: bool = False
 ) -> pd.DataFrame:
@@ -108,7 +118,7 @@ def read_model_rows(
 
     Where `partial`, one column is enough; the others are then missing in every row.
     """
-    frame = read_rows(source, how)
+    frame = read_rows(source, as_at_fit(how, model))
     if model.panel_ is None:  # otherwise it reads long tables and wide ones itself
         _refuse_absent(frame, source, model, partial=partial)
     return frame
@@ -120,7 +130,7 @@ def read_table_of_fit(source: str, model: Outline, how: Reading | None = None) -
         return read_model_rows(source, model, how)
     from misscnf.data.streams import open_stream  # with torch
 
-    stream = open_stream(source, 1, 1, how)
+    stream = open_stream(source, 1, 1, as_at_fit(how, model))
     if stream is None:  # a form of file that is read whole
         return read_model_rows(source, model, how)
     _refuse_absent(stream.head(), source, model, partial=False)
@@ -137,7 +147,7 @@ def read_model_stream(
     partial: bool = False,
 ) -> TableStream | None:
     """Opens rows for a fitted model that take more than --memory; None where they do not."""
-    stream = read_stream(source, memory, how)
+    stream = read_stream(source, memory, as_at_fit(how, model))
     if stream is None:
         return None
     if model.panel_ is not None:
@@ -316,7 +326,7 @@ def outline(folder: str) -> Outline:
     if found is None:
         fitted = open_model(folder, quiet=True)  # says what is wrong
         about = (fitted.graph_, fitted.schema_, fitted._replicated, fitted.panel_)
-        return Outline(*about, fitted._drawn_from)
+        return Outline(*about, fitted._drawn_from, fitted._marks)
     return found
 
 

@@ -74,8 +74,8 @@ def risk(
     arm = arguments.read_regime(do, "--do") or {}
     against = arguments.read_regime(versus, "--versus")
     how = inputs.reading(na, sep, decimal, dates)
-    inputs.outline(model)
-    rows = None if data is None else inputs.read_rows(data, how)
+    asked = inputs.outline(model)
+    rows = None if data is None else inputs.read_model_rows(data, asked, how)
     fitted = inputs.open_model(model, quiet=quiet)
     if interval is not None and data is None and not fitted._replicated:
         raise InputError("--interval needs --data, the table that the model was fitted to.")

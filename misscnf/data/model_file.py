@@ -53,6 +53,8 @@ class Outline:
     """How a table over time was read; None for any other."""
     drawn_from: int | None = None
     """Rows of the file that was read from disk; None where it was read into memory."""
+    marks: tuple[str, ...] = ()
+    """What stood for holes in the file of the fit (`--na`)."""
 
     @staticmethod
     def read(folder: str | os.PathLike[str]) -> Outline | None:
@@ -65,7 +67,8 @@ class Outline:
             known = None if panel is None else Panel.from_dict(panel)
             drawn_from = content["about"].get("drawn from")
             about = (read_graph(content), Schema(columns), replicated, known)
-            return Outline(*about, drawn_from)
+            marks = tuple(map(str, content["about"].get("marks", ())))
+            return Outline(*about, drawn_from, marks)
         except Exception:  # whatever nonsense leads to
             return None
 

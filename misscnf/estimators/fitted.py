@@ -180,6 +180,7 @@ class FittedFlow(QueryMixin):
             "table": self._digest,
             "stands for": self._stands_for,
             "drawn from": self._drawn_from,
+            "marks": list(self._marks),
             "panel": None if self.panel_ is None else self.panel_.to_dict(),
             "comparison": self.comparison_,
             "rough": self.rough_,
@@ -292,7 +293,7 @@ class FittedFlow(QueryMixin):
         self.model_ = model.eval().requires_grad_(requires_grad=False)
         self._table, self._cache = None, Cache(Asked(self.model_))
         self._digest, self._stands_for = about.get("table"), about.get("stands for")
-        self._drawn_from = about.get("drawn from")
+        self._drawn_from, self._marks = about.get("drawn from"), tuple(about.get("marks", ()))
         self.forms_ = {name: Form.from_dict(entry) for name, entry in about["forms"].items()}
         self.comparison_, self.timings_ = about["comparison"], dict(about.get("timings", {}))
         self.denied_ = tuple(from_dict(Contradiction, line) for line in about.get("denied", ()))

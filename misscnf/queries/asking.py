@@ -161,6 +161,8 @@ class EffectMixin:
     """Rows of the fit, where its table is a sample of them; None where it has them all."""
     _drawn_from: int | None = None
     """Rows of the file that the table of the fit was drawn from; None where it is all of them."""
+    _marks: tuple[str, ...] = ()
+    """What stood for holes in its file beyond what always does, such as "-99"."""
     _cache: Cache
 
     def effect(

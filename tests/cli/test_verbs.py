@@ -468,3 +468,17 @@ def test_a_table_larger_than_memory_is_fitted_from_disk(call, here):
     np.testing.assert_allclose(one["coefficient"], other["coefficient"], rtol=1e-6)
     assert call(["fit", "data.csv", *lines, "more", "--memory", "lots"]).exit_code == 2
     assert not (here / "more").exists()
+
+
+def test_a_model_remembers_what_stood_for_holes_at_its_fit(call):
+    table = pd.read_csv("data.csv", keep_default_na=False).replace({"age": {"": "-99"}})
+    table.to_csv("marked.csv", index=False)
+    holes = (table["age"] == "-99").sum()
+    done(call("fit marked.csv --graph graph.dot --preset linear --na -99 --out marked"))
+    filled = read_text(done(call("impute marked marked.csv --draws 1")).stdout)
+    assert holes > 20
+    assert (filled["age"] != -99).all()
+    asked = "effect marked --on y --do t=1 --versus t=0 --interval 0.9 --data marked.csv"
+    assert "not the one that the model was fitted to" not in done(call(asked)).stderr
+    otherwise = read_text(done(call("impute marked marked.csv --draws 1 --na -98")).stdout)
+    assert (otherwise["age"] == -99).sum() == holes  # other marks stand instead
