@@ -163,3 +163,55 @@ def test_rows_that_stand_for_more_have_weights_that_spread_less():
     assert float(weights_standing_for(20, 2000, 2000, seed=0).var()) == pytest.approx(
         1.0, rel=0.06
     )
+
+
+MANY = {"replicates.most_rows": 10_000, "streaming.information_rows": 10_000}
+
+
+def many_rows(treated=0.5, rows=20_000):
+    """Lines with normal noise, a cause of so many rows, and holes at random."""
+    rng = np.random.default_rng(7)
+    a = rng.normal(size=rows)
+    t = (rng.random(rows) < treated).astype(float)
+    y = a + t + rng.normal(size=rows)
+    df = pd.DataFrame({"a": a, "t": t, "y": y})
+    df.loc[rng.random(rows) < 0.3, "y"] = np.nan
+    return df
+
+
+def replicates_of(model):
+    model.effect("y", do={"t": 1}, versus={"t": 0}, interval=0.9)
+    (found, _), *_ = model._cache.replicates.values()
+    return found
+
+
+def test_some_of_very_many_rows_tell_standard_errors_as_all_do():
+    """With m shares a standard error errs by 1/(2 √m): of 300 or more 3 %, and 12 % is four."""
+    df = many_rows()
+    some = replicates_of(fitted(df, graph="a -> y; t -> y", **MANY)).information
+    every = replicates_of(fitted(df, graph="a -> y; t -> y")).information
+    assert (len(some.scores), len(every.scores)) == (10_000, len(df))
+    ratio = (some.covariance().diag() / every.covariance().diag()).sqrt()
+    assert ((ratio - 1).abs() < 0.12).all()
+    assert some.scores.sum(0).abs().max() < 1e-6  # all rows are at the maximum
+
+
+def test_where_few_of_very_many_rows_are_treated_all_are_asked():
+    """Of 40 treated rows, 20 would be among those by chance."""
+    model = fitted(many_rows(treated=0.002), graph="a -> y; t -> y", **MANY)
+    assert len(replicates_of(model).information.scores) == 20_000
+
+
+def test_averages_over_very_many_rows_ask_all_of_them_and_change_no_other_answer(tmp_path):
+    df, graph = many_rows(), "a -> y; t -> y"
+    ask = {"do": {"t": 1}, "versus": {"t": 0}, "interval": 0.9}
+    first, second = fitted(df, graph=graph, **MANY), fitted(df, graph=graph, **MANY)
+    by_rows = first.effect("y", **ask, population="rows")
+    of_all = fitted(df, graph=graph).effect("y", **ask, population="rows")
+    assert by_rows.interval == of_all.interval
+    first.save(tmp_path / "rows")
+    assert "None " + first._digest not in first._cache.replicates
+    assert first.effect("y", **ask).interval == second.effect("y", **ask).interval
+    first.save(tmp_path / "model")
+    again = MissCNF.load(tmp_path / "model")
+    assert again.effect("y", **ask).interval == second.effect("y", **ask).interval
