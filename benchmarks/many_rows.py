@@ -144,7 +144,7 @@ def mixed_columns(path: str, memory: str) -> dict:
         "seconds": time.perf_counter() - started,
         "gigabytes_over_imports": peak() - imports,
         "forms": {name: str(form) for name, form in model.forms_.items()},
-        "kinds": model.kinds_["kind"].to_dict(),
+        "kinds": model.kinds_.set_index("column")["kind"].to_dict(),
         "stages": dict(model.timings_),
     }
     print(json.dumps(found), flush=True)
