@@ -196,8 +196,9 @@ class FittedFlow(QueryMixin):
             "history": history.where(history.notna(), None).to_dict("list"),
         }
         save_model(folder, self.model_, about)
-        if self._cache.replicates:
-            self._cache.unsaved = self._cache.unsaved or next(reversed(self._cache.replicates))
+        plain = [key for key in self._cache.replicates if not key.endswith("whole")]
+        if plain:
+            self._cache.unsaved = self._cache.unsaved or plain[-1]
             self._save_replicates(folder)
         else:
             drop_replicates(folder)

@@ -4,6 +4,13 @@ The sampling error of any answer is its spread over replicates of the fit on wei
 Bayesian bootstrap, Rubin 1981): one Newton step each where it is made of lines and curves
 (`solve.sandwich`), networks trained together where it is not (`train`). Neither solves an integral
 again: both use a few completions of each row by the fit (`completions`).
+
+Of very many rows, n by chance say how far a step goes as well as all N: their scores times √(N/n)
+spread as those of all. Where a parameter hangs on few of them, with ψ = A⁻¹ s in
+
+    m = (Σ ψ²)² / Σ ψ⁴
+
+shares, n rows are too few to tell its standard error, and all are asked.
 """
 
 from __future__ import annotations
@@ -157,6 +164,7 @@ def replicate_fit(
     watch: EpochWatcher | None = None,
     rivals: Mapping[int, Rival] | None = None,
     stands_for: int | None = None,
+    whole: bool = False,
 ) -> Replicates:
     """Returns models that differ from a fit by its sampling error.
 
@@ -170,6 +178,8 @@ def replicate_fit(
         watch: Called after each epoch, where networks are trained.
         rivals: Forms that blocks might have had, by block.
         stands_for: How many rows the fit is of, where `rows` are some of them by chance.
+        whole: Whether each row has a weight of its own, however many they are: an average over the
+            rows asks for it.
     """
     timings = Timings()
     if stands_for is not None:
@@ -177,7 +187,7 @@ def replicate_fit(
     with timings.stage("other forms"):
         solved = solve_rivals(model, structure, rows, settings, seed, rivals or {})
     about = (structure, rows, settings, seed, count, watch, timings, stands_for)
-    found = replace(_replicate(model, *about), rivals=solved)
+    found = replace(_replicate(model, *about, whole=whole), rivals=solved)
     stages = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in timings.items())
     logger.debug("replicates of the fit: %s.", stages)
     return found
@@ -193,10 +203,16 @@ def _replicate(
     watch: EpochWatcher | None,
     timings: Timings,
     stands_for: int | None,
+    *,
+    whole: bool,
 ) -> Replicates:
     replication = settings.replicates
     solved = _is_solved(model)
     count = count or (replication.solved if solved else replication.networks)
+    if solved and stands_for is None and not whole and len(rows) > replication.most_rows:
+        by_some = _by_some(model, rows, count, settings, seed, timings)
+        if by_some is not None:
+            return by_some
     lines = settings.linear_start and not solved
     weights = bootstrap_weights(max(count, lines * replication.solved), len(rows), seed)
     if solved:
@@ -228,6 +244,27 @@ def _replicate(
     models = [found.double().eval().requires_grad_(requires_grad=False) for found in models]
     doubt = None if line is None else line.doubt
     return Replicates(models, replication, doubt=doubt, line=line)
+
+
+def _by_some(
+    model: StructuralModel,
+    rows: RowSource,
+    count: int,
+    settings: Settings,
+    seed: int,
+    timings: Timings,
+) -> Replicates | None:
+    """Returns replicates by rows that stand for all; None where these are too few to tell."""
+    some = rows_by_chance(rows, settings.streaming.information_rows)
+    weights = bootstrap_weights(count, len(some), seed)
+    found = _one_step(model, some, weights, settings, seed, timings, len(rows))
+    about = found.information
+    if found.doubt is None and about is not None:
+        shares = about.fewest_shares()
+        if shares >= settings.replicates.fewest_shares:
+            return found
+        logger.debug("%d rows are too few for an interval: %.0f shares.", len(some), shares)
+    return None
 
 
 def _is_solved(model: StructuralModel) -> bool:

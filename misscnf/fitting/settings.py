@@ -451,6 +451,13 @@ class Replication:
     few_shares: float = 30.0
     """Equal shares of the sampling variance of an answer; with fewer, rows that a line passes
     through leave residuals too small to tell, and the information has its say."""
+    most_rows: int = 200_000
+    """Rows up to which each is asked for its score; of more, `streaming.information_rows` by
+    chance stand for all, where networks have no part and `fewest_shares` says that they are
+    enough."""
+    fewest_shares: float = 300.0
+    """Equal shares of the sampling variance of every parameter in those rows: standard errors are
+    known to 1/(2 √300) = 3 % then. With fewer, a rare level say, all rows are asked."""
     next_to_none: float = 0.5
     """Events that a risk is worth, below which it has a note: half of one is none, rounded."""
     least_move: float = 0.1

@@ -237,7 +237,8 @@ class EffectMixin:
         )
         denied = self._denied(outcome, {**(versus or {}), **do}, effects[0].population)
         hidden = self._notes_on_hidden(ask, {**(versus or {}), **do}, by)
-        source, _ = self._replicates(interval, data, replicates)
+        of_rows = self._population(ask, population, data)[0] == "rows"
+        source, _ = self._replicates(interval, data, replicates, whole=of_rows)
         known = [] if source is None else [one.cells for one in source.without]
         notes += self._heavy(ask) + self._unlikely(ask, known) + denied + hidden
         notes += self._weak_losses(ask) + self._after_events(outcome)
@@ -330,10 +331,10 @@ class EffectMixin:
             logger.warning("%s", note[0].upper() + note[1:])
         asked = self._each([ask], interval, population, data, replicates, draws, seed)
         table, *answers = (ask.curve(model, units, said, against) for model, units in asked)
-        table.attrs["population"] = self._population(ask, population, data)[0]
+        who = table.attrs["population"] = self._population(ask, population, data)[0]
         lines = len(table) // len(doses)
         table.insert(0, along, [value for value in values for _ in range(lines)])
-        source, _ = self._replicates(interval, data, replicates)
+        source, _ = self._replicates(interval, data, replicates, whole=who == "rows")
         if interval is None or source is None:
             return Curve.of(table, outcome)
         if source.doubt is not None:
@@ -409,7 +410,7 @@ class EffectMixin:
             rows = self._rows(data, draws, seed)
             moved = asks[0].moved
             yield self.model_, rows.units(self.model_, moved)
-            source, others = self._replicates(interval, data, replicates)
+            source, others = self._replicates(interval, data, replicates, whole=True)
             size = rows.completed.shape[1]
             parts = () if source is None else (source, source.line or ())
             weights = [w for part in parts for w in bootstrap_weights(len(part), size, self.seed)]
@@ -504,12 +505,18 @@ class EffectMixin:
         return bool(self.graph_.blocks or self.denied_ or self.rough_)
 
     def _replicates(
-        self, interval: float | None, data: Table | None, count: int | None
+        self,
+        interval: float | None,
+        data: Table | None,
+        count: int | None,
+        *,
+        whole: bool = False,
     ) -> tuple[Replicates | None, list[Asked]]:
         """Returns replicates of the fit, made once for each table and number; none unasked.
 
         Those of its line, where it has networks, follow among the models that are asked, and the
-        fit itself with its rivals, where it has some.
+        fit itself with its rivals, where it has some. Averages over the rows need the whole table,
+        whose rows have the weights of the replicates; of very many, some are enough otherwise.
         """
         if interval is None:
             return None, []
@@ -518,6 +525,8 @@ class EffectMixin:
             return kept[f"{count} {self._digest}"]  # as they were saved with the model
         table = self._table_of_fit(data)
         key = f"{count} {table.digest}"
+        if whole and not self._rows_matter and self._is_large(table):
+            key += " whole"  # not what is saved, and what other questions have answers from
         with self._cache.replicating:
             if key in kept:
                 return kept[key]
@@ -537,11 +546,17 @@ class EffectMixin:
                     watch=watch,
                     rivals=self._rivals(),
                     stands_for=self._stands_for,
+                    whole=whole or self._rows_matter,
                 )
                 found = replace(found, without=self._without(table))
             self._keep(key, found)
-            self._cache.unsaved = key
+            if not key.endswith("whole"):
+                self._cache.unsaved = key
         return kept[key]
+
+    def _is_large(self, table: IncompleteTable) -> bool:
+        """Whether some rows of a table may stand for all of them."""
+        return len(table) > self.settings_.replicates.most_rows
 
     @property
     def _replicated(self) -> bool:

@@ -331,7 +331,7 @@ class RiskMixin(EffectMixin):
         if not said and known is not None and where is None:
             shown = _observed(known, panel, event)
             found = replace(found, table=table.assign(observed=shown))
-        source, _ = self._replicates(interval, data, replicates)
+        source, _ = self._replicates(interval, data, replicates, whole=who == "rows")
         if interval is None or source is None:
             return found
         return _with_intervals(found, told_by_replicates(source, answers), interval)

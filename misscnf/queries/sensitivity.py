@@ -215,7 +215,7 @@ class SensitivityMixin(RiskMixin):
         table, rules = self._rows_of_fit(data), self.settings_
         trial = Trial.of(self.graph_, self.schema_, table, outcome, arms, self.panel_)
         notes = self._warn_beyond(*arms)
-        source, _ = self._replicates(interval, data, replicates)
+        source, _ = self._replicates(interval, data, replicates, whole=True)
         lines, doubts = compare_regimes(
             trial,
             self.model_,
@@ -291,7 +291,8 @@ def _answers(
     """Returns several effects of the same units, with intervals by replicates of the fit."""
     about = (how.interval, how.population, None, how.replicates, how.draws, how.seed)
     own, *others = (effects(model, units) for model, units in fitted._each([ask], *about))
-    source, _ = fitted._replicates(how.interval, None, how.replicates)
+    of_rows = fitted._population(ask, how.population, None)[0] == "rows"
+    source, _ = fitted._replicates(how.interval, None, how.replicates, whole=of_rows)
     if source is None or how.interval is None:
         return own
     return [

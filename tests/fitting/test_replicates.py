@@ -163,3 +163,48 @@ def test_rows_that_stand_for_more_have_weights_that_spread_less():
     assert float(weights_standing_for(20, 2000, 2000, seed=0).var()) == pytest.approx(
         1.0, rel=0.06
     )
+
+
+MANY = {
+    "replicates.most_rows": 6000,
+    "replicates.fewest_shares": 100.0,
+    "streaming.information_rows": 6000,
+}
+ASK = {"do": {"t": 1}, "versus": {"t": 0}, "interval": 0.9}
+
+
+def many_rows(treated):
+    """Lines with normal noise, a cause of so many rows, and holes at random."""
+    rng = np.random.default_rng(7)
+    a, noise = rng.normal(size=(2, 8000))
+    t = (rng.random(8000) < treated).astype(float)
+    df = pd.DataFrame({"a": a, "t": t, "y": a + t + noise})
+    df.loc[rng.random(8000) < 0.3, "y"] = np.nan
+    return fitted(df, graph="a -> y; t -> y", **MANY)
+
+
+def information_of(model):
+    """What replicates of an answer by units of the model come from."""
+    model.effect("y", **ASK)
+    return model._cache.replicates[f"None {model._digest}"][0].information
+
+
+def test_some_of_very_many_rows_stand_for_all_but_in_averages_over_them(tmp_path):
+    """With m shares a standard error errs by 1/(2 √m): of 300, as here, 3 %; 12 % is four."""
+    model = many_rows(treated=0.5)
+    by_rows = model.effect("y", **ASK, population="rows").interval
+    (every, _), *_ = model._cache.replicates.values()
+    some = information_of(model)
+    assert (len(some.scores), len(every.information.scores)) == (6000, 8000)
+    ratio = (some.covariance().diag() / every.information.covariance().diag()).sqrt()
+    assert ((ratio - 1).abs() < 0.12).all()
+    assert some.scores.sum(0).abs().max() < 1e-6  # all rows are at the maximum
+    assert model.effect("y", **ASK, population="rows").interval == by_rows
+    by_model = model.effect("y", **ASK).interval
+    model.save(tmp_path / "model")
+    assert MissCNF.load(tmp_path / "model").effect("y", **ASK).interval == by_model
+
+
+def test_where_few_of_very_many_rows_are_treated_all_are_asked():
+    """Of 40 treated rows, 30 would be among those by chance: no more than 30 shares."""
+    assert len(information_of(many_rows(treated=0.005)).scores) == 8000

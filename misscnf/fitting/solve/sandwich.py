@@ -132,6 +132,12 @@ class Information:
         drawn = torch.randn(count, len(self.matrix), generator=generator, dtype=torch.float64)
         return drawn * drawn_by.sqrt()
 
+    def fewest_shares(self) -> float:
+        """Returns on how many equal shares the standard error of a parameter rests, at least."""
+        squares = self.newton_moves(self.scores)[:, ~self.at_end].square()
+        shares = squares.sum(0).square() / squares.square().sum(0).clamp(min=1e-300)
+        return float(shares.min()) if shares.numel() else math.inf
+
     def covariance(self) -> Tensor:
         """Returns the sandwich covariance of the estimates, (p, p)."""
         bread = torch.linalg.inv(self.matrix)
