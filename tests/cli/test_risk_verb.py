@@ -55,7 +55,7 @@ def test_a_long_table_is_fitted_and_asked(call, folder, monkeypatch):
     assert ended.exit_code == 0, ended.stderr
     assert "With A by the rule L[t] &gt; 0, the risk of Y" in (folder / "r.html").read_text()
     for more, said in [
-        (["--do", "B=1"], "no node 'B'"),
+        (["--do", "B=1"], "no column 'B'"),
         (["--do", "A"], "expected a column and a value"),
         (["--plot", "r.gif"], "a picture is a .png"),
         (["--competing", "none"], "--competing is total or removed"),
