@@ -98,7 +98,7 @@ def test_effects_and_courses_are_asked_for_all_visits(call, folder, monkeypatch)
     assert "do(A = 1) versus do(A = 0)" in ended.stdout
     ended = call(["effect", "lines", "--on", "L", "--do", "nope=1"])
     assert ended.exit_code == 2
-    assert "no node 'nope'" in ended.stderr
+    assert "no column 'nope'" in ended.stderr
 
 
 @pytest.mark.parametrize(
