@@ -83,6 +83,8 @@ def _read(words: Sequence[str] | None, option: str, model: Outline) -> dict[str,
         if name not in model.graph_.nodes and name[0] == name[-1] == "`":
             name = name.strip("`")  # as rules write names with spaces
         with naming(f"{option} {word}"):
+            if model.panel_ is not None:
+                model.panel_.refuse_unknown(name)
             column = model.schema_.columns[model.graph_.index(name)]
             model.graph_.refuse_intervention(name)
         if name in found:

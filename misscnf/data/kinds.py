@@ -302,7 +302,9 @@ class Note:
     offer: str = ""
     """Another kind that may fit better."""
     holes: int = 0
-    """Cells without a value."""
+    """Cells without a value; over time, those of visits at which a person was still there."""
+    after: int = 0
+    """Cells without a value that are no holes: of visits after a person left or had an event."""
     smallest: float | None = None
     """The smallest number seen, of a column of numbers without levels."""
     largest: float | None = None

@@ -189,6 +189,41 @@ class Panel:
             lines.append(own.iloc[:1].assign(column=name, holes=own["holes"].sum()))
         return pd.concat(lines, ignore_index=True)
 
+    def there(self, wide: pd.DataFrame) -> dict[str, np.ndarray]:
+        """Says of whom a cell could be there, (N,) for each node of the visits.
+
+        They are people who show something at this visit or at a later one. Who has left is not
+        among them, nor is who has had an event; of several events at one visit, none is asked of
+        who has had another before it.
+        """
+        seen = np.stack([self._shown(wide, visit) for visit in self.visits], axis=1)
+        until = np.cumsum(seen[:, ::-1], axis=1)[:, ::-1] > 0
+        found = {}
+        for k, visit in enumerate(self.visits):
+            alive = until[:, k]
+            for name in self.template.varying:
+                node = at_visit(name, visit)
+                if node not in wide.columns:
+                    continue
+                found[node] = until[:, k]
+                if name in self.events:
+                    found[node] = alive
+                    happened = wide[node] == self.events[name][1]
+                    alive = alive & ~happened.to_numpy(dtype=bool, na_value=False)
+        return found
+
+    def refuse_unknown(self, name: str) -> None:
+        """Refuses what is neither a column of the graph over time nor one at some visit."""
+        known = (*self.template.baseline, *self.template.varying)
+        nodes = {node for column in self.template.at_visits for node in self.at(column)}
+        if name not in known and name not in nodes:
+            first, last = self.visits[0], self.visits[-1]
+            raise InputError(
+                f"the graph over time has no column {name!r}; it has {listed(known, most=12)} (a "
+                f"single visit is such as {at_visit(self.template.varying[0], last)!r}; they are "
+                f"those from {self.time} {first:g} to {last:g})."
+            )
+
     def is_long(self, frame: pd.DataFrame) -> bool:
         """Says whether a table has a row a visit."""
         return self.id in frame.columns and self.time in frame.columns
@@ -363,13 +398,16 @@ class Panel:
         for name, classes in self.template.latent.items():
             pairs[name] = latent_column(name, classes), Note("nobody measures it", holes=len(wide))
         unit = Unit(float(np.mean(self.visits)), float(np.std(self.visits)) or 1.0)
+        there = self.there(wide)
         for visit in self.visits:
             for name in self.template.varying:
                 codec, note = known[name]
                 node = at_visit(name, visit)
                 if node in wide:
-                    holes = int(wide[node].isna().sum())
-                    pairs[node] = replace(codec, name=node), replace(note, holes=holes)  # type: ignore[type-var]
+                    blank = wide[node].isna().to_numpy()
+                    holes, after = (int((blank & at).sum()) for at in (there[node], ~there[node]))
+                    counted = replace(note, holes=holes, after=after)
+                    pairs[node] = replace(codec, name=node), counted  # type: ignore[type-var]
             lost = [n for loss in self.template.losses for n in [at_visit(loss, visit)]]
             lost = [n for n in lost if n not in self.left_out]
             cells = [wide[column_of(node)].isna() for node in lost]

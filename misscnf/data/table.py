@@ -156,7 +156,7 @@ class Schema:
         """Plain values, for JSON."""
         return {
             "columns": [column.to_dict() for column in self.columns],
-            "notes": [asdict(note) for note in self.notes],
+            "notes": [_written(note) for note in self.notes],
         }
 
     @staticmethod
@@ -182,6 +182,12 @@ class Schema:
                 f"expected what Schema.to_dict gives, with kinds {', '.join(CODECS)}."
             ) from problem
         return schema
+
+
+def _written(note: Note) -> dict[str, Any]:
+    """A note for JSON; what is said of tables over time only there, as files had it before."""
+    found = asdict(note)
+    return found if note.after else {name: found[name] for name in found if name != "after"}
 
 
 @dataclass(frozen=True, eq=False)

@@ -224,7 +224,8 @@ class CausalGraph:
         close = difflib.get_close_matches(str(name), self.nodes)
         hint = f"did you mean {' or '.join(map(repr, close))}?"
         if not close:
-            hint = f"its nodes are {', '.join(self.nodes[:12])}{', …' * (len(self) > 12)}."
+            named = _by_stem(self.nodes)
+            hint = f"its nodes are {', '.join(named[:12])}{', …' * (len(named) > 12)}."
         raise InputError(f"the graph has no node {name!r}; {hint}")
 
     def parents_of(self, name: str) -> tuple[str, ...]:
@@ -572,6 +573,17 @@ def _find_cycle(parents: Sequence[Collection[int]]) -> list[int]:
     while walk[-1] not in walk[:-1]:
         walk.append(min(waiting.intersection(parents[walk[-1]])))
     return walk[walk.index(walk[-1]) :][::-1]
+
+
+def _by_stem(nodes: Sequence[str]) -> list[str]:
+    """Returns names for a sentence: where several are L[0], L[1], …, first and last for all."""
+    stems: dict[str, list[str]] = {}
+    for node in nodes:
+        stem, bracket, _ = node.rpartition("[")
+        stems.setdefault(stem if bracket and stem and node.endswith("]") else node, []).append(
+            node
+        )
+    return [one[0] if len(one) == 1 else f"{one[0]} to {one[-1]}" for one in stems.values()]
 
 
 def _in_fixed_order(items: Iterable[Any]) -> list[Any]:

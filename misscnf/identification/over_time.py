@@ -257,7 +257,7 @@ def check_panel(
         chosen = change(CheckSettings(), settings or {})
     graph = panel.graph(dict(zip(schema.nodes, schema.domains, strict=True)))
     table = IncompleteTable.read(wide, graph.nodes, schema)
-    stacks = _Stacks(panel, table, graph)
+    stacks = _Stacks(panel, table, graph, wide)
     needed = None if effect is None else _needed(panel, graph, effect)
     lines, found = [], list[pd.DataFrame]()
     for key, nodes in stacks.families.items():
@@ -306,6 +306,7 @@ def _needed(panel: Panel, graph: CausalGraph, effect: tuple[str, str]) -> set[st
         )
     ends = []
     for name in effect:
+        panel.refuse_unknown(name)
         nodes = panel.at(name) if name in panel.template.varying else [name]
         ends.append({graph.index(node) for node in nodes})
     treated, outcomes = ends
@@ -320,12 +321,16 @@ def _needed(panel: Panel, graph: CausalGraph, effect: tuple[str, str]) -> set[st
 class _Stacks:
     """The families of a template, with the rows of all visits that share one below one another."""
 
-    def __init__(self, panel: Panel, table: IncompleteTable, graph: CausalGraph) -> None:
+    def __init__(
+        self, panel: Panel, table: IncompleteTable, graph: CausalGraph, wide: pd.DataFrame
+    ) -> None:
         self.panel, self.table, self.graph = panel, table, graph
         self.unrolled: Unrolled = panel.unrolled()
         self.place = {name: j for j, name in enumerate(table.nodes)}
         self.observed = table.observed.numpy()
         self.values = np.where(self.observed, table.raw, np.nan)
+        self.counted = panel.there(wide)
+        """Of whom a cell could be there, for each node of the visits."""
         self.visit_of = {
             at_visit(name, visit): k
             for k, visit in enumerate(panel.visits)
@@ -346,12 +351,11 @@ class _Stacks:
         """Returns a line a visit."""
         lines = []
         for k, visit in enumerate(self.panel.visits):
-            nodes = [
-                self.place[n] for n, at in self.visit_of.items() if at == k and n in self.place
-            ]
+            nodes = [n for n, at in self.visit_of.items() if at == k and n in self.place]
             there, later = self.there[:, k], self.there[:, k + 1 : k + 2].any(1)
-            cells = self.observed[there][:, nodes]
-            holes = 1.0 - float(cells.mean()) if cells.size else 0.0
+            cells = [self.observed[self.counted[n], self.place[n]] for n in nodes]
+            share = float(np.concatenate(cells).mean()) if there.any() and nodes else 1.0
+            holes = 1.0 - share
             lines.append((visit, int(there.sum()), holes, int((there & ~later).sum())))
         return pd.DataFrame(lines, columns=["visit", "there", "share of holes", "seen last"])
 

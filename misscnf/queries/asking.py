@@ -705,7 +705,7 @@ class EffectMixin:
         """Returns the independences that effects on an outcome lean on and the rows deny."""
         schema, rows = self.schema_, population == "rows"
         kept = zip(schema.nodes, schema.notes, strict=False)
-        holed = {name for name, note in kept if note.holes}
+        holed = {name for name, note in kept if note.holes or note.after}
         effects = [(treatment, outcome) for treatment in held]
         found = dict.fromkeys(
             line

@@ -52,6 +52,7 @@ def at_all_visits(do: Do | None, panel: Panel) -> dict[str, Any]:
                 f"it."
             )
         if column not in panel.template.varying:
+            panel.refuse_unknown(name)
             found[name] = value
             continue
         _refuse_function(column, value, panel)
@@ -64,6 +65,7 @@ def at_all_visits(do: Do | None, panel: Panel) -> dict[str, Any]:
 
 def at_last_visit(name: str, panel: Panel) -> str:
     """Returns the node of a column at the last visit that shows it; a node as it is."""
+    panel.refuse_unknown(name)
     return panel.at(name)[-1] if name in panel.template.varying else name
 
 

@@ -55,7 +55,7 @@ def test_a_long_table_is_fitted_and_asked(call, folder, monkeypatch):
     assert ended.exit_code == 0, ended.stderr
     assert "With A by the rule L[t] &gt; 0, the risk of Y" in (folder / "r.html").read_text()
     for more, said in [
-        (["--do", "B=1"], "no node 'B'"),
+        (["--do", "B=1"], "no column 'B'"),
         (["--do", "A"], "expected a column and a value"),
         (["--plot", "r.gif"], "a picture is a .png"),
         (["--competing", "none"], "--competing is total or removed"),
@@ -98,7 +98,7 @@ def test_effects_and_courses_are_asked_for_all_visits(call, folder, monkeypatch)
     assert "do(A = 1) versus do(A = 0)" in ended.stdout
     ended = call(["effect", "lines", "--on", "L", "--do", "nope=1"])
     assert ended.exit_code == 2
-    assert "no node 'nope'" in ended.stderr
+    assert "no column 'nope'" in ended.stderr
 
 
 @pytest.mark.parametrize(

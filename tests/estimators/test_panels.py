@@ -241,7 +241,7 @@ def test_what_lost_values_would_move_is_their_share(holed):
     assert first == pytest.approx(model.effect("L", {"A": 1.0}, {"A": 0.0}).estimate, abs=0.02)
     assert second - first == pytest.approx(2.0 * lost, abs=0.03)  # 4 standard errors of 20,000
     assert "do(A = 1) versus do(A = 0)" in str(found)
-    with pytest.raises(InputError, match="no node 'nope'"):
+    with pytest.raises(InputError, match="no column 'nope'"):
         model.sensitivity("L", {"A": 1.0}, **about | {"loss": "nope"}, shift=[0.0])
 
 

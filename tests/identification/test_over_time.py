@@ -100,8 +100,41 @@ def test_an_effect_needs_the_families_on_its_ways(table):
     assert "identified by the g-formula" in str(report)
     nothing = check(table, GRAPH, ("Y", "A"), **ABOUT)
     assert "By the graph Y has no effect on A" in str(nothing)
-    with pytest.raises(InputError, match="the graph has no node 'dose'"):
+    with pytest.raises(InputError, match="no column 'dose'"):
         check(table, GRAPH, ("dose", "Y"), **ABOUT)
+
+
+def test_what_comes_after_is_no_hole_in_the_table_of_kinds_either(table, tmp_path):
+    holed = table.copy()
+    holed.loc[holed.index[::7], "L"] = np.nan
+    model = MissCNF(GRAPH, "linear", progress=False, **ABOUT).fit(holed)
+    report, kinds = check(holed, GRAPH, **ABOUT), model.panel_.described(model.kinds_)
+    holes = dict(zip(kinds["column"], kinds["holes"], strict=True))
+    last = holed.groupby("id")["week"].max()  # everybody has A and Y in their last row
+    assert holes == {"sex": 0, "L": int(holed["L"].isna().sum()), "A": 0, "Y": 0}
+    cells = 3 * int((last + 1).sum())  # of L, A and Y
+    told = (report.visits["there"] * 3 * report.visits["share of holes"]).sum()
+    assert told == pytest.approx(holes["L"])
+    assert told < cells
+    model.save(tmp_path / "m")
+    assert MissCNF.load(tmp_path / "m").kinds_.equals(model.kinds_)
+
+
+def test_of_two_events_at_a_visit_the_second_is_no_hole():
+    rows = [(who, week, who % 2, 0, 0) for who in range(40) for week in range(3)]
+    table = pd.DataFrame(rows, columns=["id", "week", "A", "D", "Y"])
+    last = table["week"] == 2
+    table.loc[last & (table["id"] % 4 == 0), "D"] = 1
+    table.loc[last & (table["id"] % 4 == 1), "Y"] = 1
+    about = dict(ABOUT, kinds={"D": "event", "Y": "event", "A": "binary"})
+    report = check(table, "A -> D[t]; A -> Y[t]", **about)
+    assert report.visits["share of holes"].tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("effect", [("A", "nope"), ("nope", "L")])
+def test_a_name_that_is_not_there_is_answered_by_the_columns_over_time(table, effect):
+    with pytest.raises(InputError, match="no column 'nope'; it has 'sex', 'L', 'A', 'Y'"):
+        check(table, GRAPH, effect, **ABOUT)
 
 
 def test_a_fitted_model_checks_by_its_own_graph(table):

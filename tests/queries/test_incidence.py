@@ -260,7 +260,7 @@ def test_what_cannot_be_asked_is_refused(model, table):
         (lambda: model.risk("Y", do={"A": "ever(ever(L) > 0)"}), "stands within another"),
         (lambda: model.risk("Y", do={"A": Draw(lambda L: L)}), "does not say at which visit"),
         (lambda: model.risk("Y", do={"A": lambda L: L}), "does not say at which visit"),
-        (lambda: model.risk("Y", do={"B": 1}), "no node 'B'"),
+        (lambda: model.risk("Y", do={"B": 1}), "no column 'B'"),
         (lambda: model.risk("Y", competing="other"), "'total' or 'removed'"),
         (lambda: fitted(table, f"{GRAPH}; Y[t-1] -> L[t]"), "arrow from the event 'Y' to 'L'"),
         (lambda: MissCNF("L -> Y", kinds={"Y": "event"}).fit(table), "is not over time"),
