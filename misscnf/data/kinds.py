@@ -571,7 +571,7 @@ def _most_repeated(seen: np.ndarray, name: str, rules: KindRules) -> list[float]
     if times.max() == 1:
         raise InputError(
             f"column {name!r} is asked to be 'semicontinuous' and has no value twice; say where "
-            f"its point masses are, such as {_as_kinds(name, _MASS_AT_ZERO)}, "
+            f"its point masses are, such as {_mass_at_zero(name)}, "
             f"or ask for 'continuous'."
         )
     return _masses(distinct, times, rules) or [float(distinct[times.argmax()])]
@@ -592,7 +592,7 @@ def _offer(name: str, seen: np.ndarray) -> str:
     if not zeros:
         asked = _as_kinds(name, "positive")
         return f"all values above 0 and skewed: {asked} would model its logarithm"
-    asked = _as_kinds(name, _MASS_AT_ZERO)
+    asked = _mass_at_zero(name)
     return f"no value below 0, skewed, {zeros} zeros: {asked} would give zero a mass"
 
 
@@ -607,7 +607,8 @@ def _offer_share(name: str, seen: np.ndarray) -> str:
     return f"all values from 0 to 1, {ends.sum()} of them at an end: {asked} would keep both"
 
 
-_MASS_AT_ZERO = {"kind": "semicontinuous", "at": [0]}
+def _mass_at_zero(name: object) -> str:
+    return _as_kinds(name, {"kind": "semicontinuous", "at": [0]})
 
 
 def _as_kinds(name: object, entry: object) -> str:
