@@ -326,7 +326,7 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         with ProgressBar("fitting", show=self.progress) as bar, workers(n_jobs, cluster):
             how: dict[str, Any] = {"seed": self.seed, "device": device}
             how["checkpoint"] = checkpoint
-            how["watch"] = partial(_show_epoch, bar, shift)
+            how["watch"], how["say"] = partial(_show_epoch, bar, shift), bar.say
             if large is None:
                 fitted = fit_model(structure, train, held_out, settings, **how)
             else:
