@@ -253,7 +253,7 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         train, held_out, shift = self._split(inputs, validation)
         with ProgressBar("fitting", show=self.progress) as bar, workers(n_jobs, cluster):
             how: dict[str, Any] = {"seed": self.seed, "device": device, "checkpoint": checkpoint}
-            how["watch"] = partial(_show_epoch, bar, shift)
+            how["watch"], how["say"] = partial(_show_epoch, bar, shift), bar.say
             if inputs.large is None:
                 fitted, of_all = fit_model(structure, train, held_out, settings, **how), False
             else:

@@ -66,6 +66,7 @@ def fit_many(
     device: torch.device | str = "cpu",
     checkpoint: str | os.PathLike[str] | None = None,
     watch: Watcher | None = None,
+    say: Callable[[str], object] | None = None,
     tell: Tell | None = None,
 ) -> tuple[Fitted, bool]:
     """Fits a causal flow to rows that memory does not hold.
@@ -79,6 +80,7 @@ def fit_many(
         device: Where networks are trained.
         checkpoint: A directory that lets an interrupted fit go on.
         watch: Called after each epoch, and after each pass.
+        say: Is told how long the fit of the sample may take, before it starts.
         tell: Is told how far a pass over all rows has come.
 
     Returns:
@@ -89,6 +91,7 @@ def fit_many(
         "device": device,
         "checkpoint": checkpoint,
         "watch": watch,
+        "say": say,
     }
     line = structure.build(Shape(hidden=())).linear_forms()
     if not settings.train and all(form is not None for form in line):
