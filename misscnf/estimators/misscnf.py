@@ -517,6 +517,8 @@ def _check_hidden(graph: CausalGraph, settings: Settings) -> None:
 
 def _arranged(graph: CausalGraph, table: IncompleteTable, settings: Settings) -> CausalGraph:
     """Returns the graph with the arrows inside blocks, and into auxiliary columns."""
+    if not (graph.blocks or graph.auxiliary):
+        return graph
     shown = shown_graph(graph)
     part = table.in_order(shown.nodes)
     rows = (part.values, part.observed, part.schema.domains)
