@@ -6,7 +6,8 @@ r"""Work that is done by several processes, on one machine or on a cluster, by j
 
 Results come back in the order of the arguments, and what is asked for does not depend on who does
 it: one worker and many give the same bits. A worker that dies takes the work that it had in hand
-with it; this is handed out again, and done here if workers keep dying.
+with it; this is handed out again, and done here if workers keep dying. A cluster that is left
+without workers, or without its scheduler, is not asked again.
 
 One engine is enough. A pass over rows is a sum of parts that know nothing of each other, and lanes
 of training (`fitting.train.lanes`) meet once in many steps: joblib deals them out, on one machine
@@ -20,6 +21,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -85,14 +87,14 @@ def each(
 
     for _ in range(rounds):
         left = [number for number in range(len(arguments)) if number not in found]
-        if len(left) < 2 or get_active_backend()[1] in (None, 1):
+        if len(left) < 2 or _alone():
             break
         try:
-            parallel = joblib.Parallel(batch_size=1, return_as="generator_unordered")
-            for number, its in parallel(
-                joblib.delayed(_numbered)(number, call, arguments[number]) for number in left
-            ):
+            for number, its in _handed_out([(number, call, arguments[number]) for number in left]):
                 keep(number, its)
+        except _Deserted as error:
+            logger.warning("%s: this process does the rest alone.", error)
+            break
         except _lost() as error:
             lost = len(arguments) - len(found)
             logger.warning("A worker died (%s); %d parts start again.", type(error).__name__, lost)
@@ -106,6 +108,77 @@ def _numbered(
     number: int, call: Callable[..., Found], arguments: tuple[Any, ...]
 ) -> tuple[int, Found]:
     return number, call(*arguments)
+
+
+class _Deserted(Exception):
+    """A cluster has no workers left, or no scheduler."""
+
+
+def _alone() -> bool:
+    """Says whether there is nobody to hand work to."""
+    backend, jobs = get_active_backend()
+    return jobs in (None, 1) or getattr(backend, "deserted", False)
+
+
+def _handed_out(calls: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
+    """Yields results as they come, each with its number."""
+    backend, _ = get_active_backend()
+    if not hasattr(backend, "client"):
+        parallel = joblib.Parallel(batch_size=1, return_as="generator_unordered")
+        yield from parallel(joblib.delayed(_numbered)(*given) for given in calls)
+        return
+    try:
+        yield from _on_cluster(backend.client, calls)
+    except _Deserted:
+        backend.deserted = True  # for as long as `workers` lasts
+        raise
+
+
+def _on_cluster(
+    client: Any,  # noqa: ANN401 - dask's, which need not be there
+    calls: Sequence[tuple[Any, ...]],
+    seconds: float = 30.0,
+) -> Iterator[tuple[int, Any]]:
+    """Yields results of a cluster. joblib would wait for ever, were there no worker any more.
+
+    Raises:
+        _Deserted: If there was none for so many seconds, or no scheduler answers.
+    """
+    with _in_one_word():
+        waiting = {client.submit(_numbered, *given, pure=False) for given in calls}
+    alone = 0.0
+    while waiting:
+        with _in_one_word():
+            done, waiting = _some(waiting, seconds / 10)
+            alone = 0.0 if done or client.ncores() else alone + seconds / 10
+        if alone >= seconds:
+            raise _Deserted(f"The cluster has had no worker for {seconds:g} s")
+        for future in done:
+            if future.status == "error":
+                future.result()  # raises what the call did, or that workers died under it
+            with _in_one_word():
+                found = future.result(timeout=seconds)
+            yield found
+
+
+def _some(waiting: set[Any], seconds: float) -> tuple[set[Any], set[Any]]:
+    """Returns what has been done by now, and what has not."""
+    from distributed import wait
+
+    try:
+        done, left = wait(waiting, timeout=seconds, return_when="FIRST_COMPLETED")
+    except TimeoutError:
+        return set(), waiting
+    return done, left
+
+
+@contextmanager
+def _in_one_word() -> Iterator[None]:
+    """Says in one way that a scheduler is gone, or a result with its worker."""
+    try:
+        yield
+    except (CancelledError, OSError, TimeoutError) as error:
+        raise _Deserted("The cluster does not answer") from error
 
 
 def _lost() -> tuple[type[Exception], ...]:

@@ -272,6 +272,8 @@ def _head(df: Table | ArrayLike) -> pd.DataFrame | IncompleteTable:
 
 def _arranged(graph: CausalGraph, table: IncompleteTable, rules: Selection) -> CausalGraph:
     """Returns the graph with the arrows inside blocks, and into auxiliary columns."""
+    if not (graph.blocks or graph.auxiliary):
+        return graph
     shown = shown_graph(graph)
     part = table.in_order(shown.nodes)
     rows = (part.values, part.observed, part.schema.domains)

@@ -47,6 +47,10 @@ def _lines(model: StructuralModel, columns: Sequence[Column]) -> list[tuple[str,
                 value, discrete = float("nan"), cause is not None and cause.domain.discrete
                 if form is not None and level is None and not discrete:
                     value = float(form.weights[place])
+                    if cause is None and form.offset is not None:  # `ever` has two values
+                        steps = torch.zeros(2, len(causes), dtype=torch.float64)
+                        steps[1, place] = code
+                        value += float(form.offset(steps).diff())
                 elif form is not None and form.offset is not None:
                     steps = torch.zeros(2, len(causes), dtype=torch.float64)
                     steps[1, place] = code  # of a count: the first unit

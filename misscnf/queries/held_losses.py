@@ -151,7 +151,7 @@ def _with_arrows(
             f"{indicator!r} stands before what drives it; draw the arrow into {indicator!r} in "
             f"the graph, and fit again."
         )
-    return found
+    return found.with_readings(graph.readings)  # an indicator is told by its drivers as they are
 
 
 def _other(

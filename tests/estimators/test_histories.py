@@ -81,6 +81,38 @@ def test_a_line_in_the_mean_so_far_is_pooled_least_squares():
     assert laws[1] is laws[2] is laws[3] is not laws[0]
 
 
+def test_histories_stand_beside_a_random_intercept():
+    table = numbers()
+    table["Y"] = table["A"] + np.random.default_rng(2).normal(size=200)[table["id"]]
+    graph = "mean(L)[t-1] -> L[t]; L[t], mean(L)[t-1] -> A[t]; A[t], u -> Y[t]"
+    found = fitted(table, graph, latent=["u"])
+    expected = fitted(table, graph.partition("; A[t], u")[0])
+    for node in ("L[3]", "A[3]"):
+        assert slopes(found, node) == pytest.approx(slopes(expected, node), abs=1e-4)
+
+
+def test_lost_values_are_shifted_where_a_cause_is_a_history():
+    """Without drivers a shift δ of what is lost moves a mean by δ times the share that is lost."""
+    table = numbers()
+    table["A"] = table["A"].mask((table["week"] == 3) & (table["id"] % 4 == 0))
+    model = fitted(table, "mean(L)[t-1] -> L[t]; L[t], mean(L)[t-1] -> A[t]")
+    about = {"versus": {"L": 0.0}, "loss": {"A": []}, "interval": None, "data": table}
+    found = model.sensitivity("A", {"L": 1.0}, shift={"do": [0.0, 2.0]}, **about)
+    first, second = found.to_frame()["estimate"]
+    assert second - first == pytest.approx(2.0 * 0.25, abs=1e-3)
+
+
+def test_a_coefficient_of_ever_is_that_of_least_squares():
+    table = courses()
+    model = fitted(table, "ever(A)[t-1], A[t] -> L[t]", kinds={"A": "binary"})
+    ever = table.groupby("id")["A"].transform(lambda x: x.expanding().max().shift())
+    later = table["week"] > 0
+    design = np.column_stack([table["A"], ever])[later]
+    expected = sm.OLS(table["L"][later], sm.add_constant(design)).fit().params[1:]
+    found = slopes(model, "L[2]")
+    assert [found["A[2] = 1.0"], found["ever(A)[1]"]] == pytest.approx(list(expected), abs=1e-5)
+
+
 def test_hidden_history_of_a_line_has_the_closed_form():
     """What rows show is jointly normal; the covariance is worked out by hand, visit by visit."""
     table = numbers(80, 3)
