@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from names import PUBLIC_MODULES, module_pages, public_names
+from names import PUBLIC_MODULES, methods, module_pages, public_names
 
 __all__ = ["write_pages", "rewrite_links", "quiet_plots", "TutorialOrder"]
 
@@ -124,6 +124,8 @@ def _linked(text: str, source: str, shown: str) -> str:
             else:
                 return word if word.startswith("`") else f"{word} (`{aim}`)"
         path = os.path.relpath(aim, os.path.dirname(shown))
+        if word in (link, os.path.basename(target)):
+            word = ""  # the title of the page stands there then
         return f"{found[1]}[{word}]({path}{'#' if place else ''}{place})"
 
     parts = re.split(r"(^```[\s\S]*?^```$|^(?: {4,}.*\n)+)", text, flags=re.MULTILINE)
@@ -140,6 +142,8 @@ def _names_linked(text: str) -> str:
         elif (row := re.match(r"\| `(\w+)` \|", line)) and public_names(module):
             page = f"misscnf.{row[1]}.md" if module == "misscnf" else f"{module}.md"
             line = line.replace(f"`{row[1]}`", f"[`{row[1]}`]({MADE.name}/api/{page})", 1)
+            for method in methods(module, row[1]):
+                line = line.replace(f"`{method}`", f"{{py:obj}}`~{module}.{row[1]}.{method}`")
         lines.append(line)
     return "\n".join(lines)
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 
-__all__ = ["PUBLIC_MODULES", "public_names", "module_pages", "as_restructured_text"]
-__all__ += ["plain_signature", "public_bases", "link_names"]
+__all__ = ["PUBLIC_MODULES", "public_names", "module_pages", "methods"]
+__all__ += ["as_restructured_text", "plain_signature", "public_bases", "link_names"]
 
 ROOT = Path(__file__).parent.parent
 
@@ -72,7 +72,7 @@ def module_pages(module: str) -> Iterator[tuple[str, str]]:
     found = importlib.import_module(module)
     if module == "misscnf":
         for name in names:
-            members = _table(f"{module}.{name}", _methods(getattr(found, name)))
+            members = _table(f"{module}.{name}", methods(module, name))
             yield f"api/{module}.{name}.md", f"# {name}\n\n{members}{_entry(module, name)}"
         return
     about = (inspect.getdoc(found) or "").splitlines()[0]
@@ -89,8 +89,10 @@ def _table(owner: str, told: dict[str, str]) -> str:
     return "\n".join(["| name | in short |", "|---|---|", *rows]) + "\n\n"
 
 
-def _methods(found: object) -> dict[str, str]:
-    """Returns the methods and properties of a class, each with its first sentence."""
+@functools.cache
+def methods(module: str, name: str) -> dict[str, str]:
+    """Returns the methods and properties of a public class, each with its first sentence."""
+    found = getattr(importlib.import_module(module), name)
     if not inspect.isclass(found):
         return {}
     told: dict[str, str] = {}
@@ -237,16 +239,13 @@ def _target(word: str) -> str | None:
         asked = bracket or "_" in first or word.startswith("misscnf.")
         return f"misscnf.{first}" if asked and first in public_names("misscnf") else None
     owner = _classes().get(first)
-    if owner is None:
-        return None
-    if not rest:
+    if owner is None or not rest:
         return owner
-    module, _, cls = owner.rpartition(".")
+    if rest in methods(*owner.rsplit(".", 1)):
+        return f"{owner}.{rest}"
     return (
-        f"{owner}.{rest}"
-        if rest in _methods(getattr(importlib.import_module(module), cls))
-        else None
-    )
+        owner if rest.endswith("_") else None
+    )  # what a fit leaves stands on the page of its class
 
 
 def link_names(app: object, document: nodes.document) -> None:

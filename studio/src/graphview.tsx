@@ -392,7 +392,7 @@ const NodeShape = memo(function NodeShape({ name, x, y, latent, classes, loss, s
       class={`node ${status} ${role} ${latent ? "latent" : ""} ${selected ? "selected" : ""}`}
       data-node={name}
       transform={`translate(${String(x)} ${String(y)})`}
-      tabIndex={0}
+      tabindex={0}
       role="button"
       aria-label={words.filter(Boolean).join(", ")}
       aria-pressed={selected}
@@ -586,7 +586,7 @@ function Canvas() {
       <svg
         ref={ground}
         class={`ground ${gesture?.kind ?? ""}`}
-        tabIndex={0}
+        tabindex={0}
         role="application"
         aria-label="The graph. Tab goes from node to node; Enter selects, A begins an arrow and Enter on another node ends it, arrow keys move, Delete deletes."
         onPointerDown={down}
@@ -605,7 +605,7 @@ function Canvas() {
           {Object.keys(drawing.blocks).map((name) => {
             const box = blockBox(drawing, name);
             return (
-              <g key={name} class={`block ${selected.includes(name) ? "selected" : ""}`} data-block={name} tabIndex={0} data-node={name} role="button" aria-label={`block ${name}`}>
+              <g key={name} class={`block ${selected.includes(name) ? "selected" : ""}`} data-block={name} tabindex={0} data-node={name} role="button" aria-label={`block ${name}`}>
                 <rect {...box} rx="12" />
                 <text x={box.x + 14} y={box.y + 20}>{name}</text>
                 <circle class="handle" data-handle={name} cx={box.x + box.width / 2} cy={box.y + box.height} r="7" />
