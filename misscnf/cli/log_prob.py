@@ -64,8 +64,8 @@ def log_prob(
     fitted = inputs.open_model(model, quiet=quiet)
 
     def scores(rows: pd.DataFrame, seed: int, before: int = 0) -> pd.DataFrame:
-        about = {"given": given or (), "do": arm, "holes": not values_only, "seed": seed}
-        found = fitted.log_prob(rows, **about, quality=True)
+        holes, shown = not values_only, given or ()
+        found = fitted.log_prob(rows, given=shown, do=arm, holes=holes, seed=seed, quality=True)
         table = pd.DataFrame(found).reset_index(drop=True)
         table.insert(0, ".id", range(before + 1, before + len(table) + 1))
         return table

@@ -123,9 +123,10 @@ def _refuse_other_columns(first: str, its: pa.Schema, other: str, found: pa.Sche
     missing = [name for name in its.names if name not in found.names]
     more = [name for name in found.names if name not in its.names]
     if missing or more:
-        what = f"lacks the column {missing[0]!r}" if missing else f"has a column {more[0]!r} more"
+        without, name, has = (other, missing[0], first) if missing else (first, more[0], other)
         raise InputError(
-            f"{other!r} {what} than {first!r} of the same folder; give all files the same columns."
+            f"{without!r} lacks the column {name!r}, and {has!r} of the same folder has it; give "
+            f"all files the same columns."
         )
 
 

@@ -159,8 +159,9 @@ class _EveryRow:
         """Returns where a stage is kept, so that it can go on."""
         if self.checkpoint is None:
             return None
-        start = [float(part.double().sum()) for part in fitted.model.parameters()]
+        start = [float(part.detach().double().sum()) for part in fitted.model.parameters()]
         about = {"settings": self.settings.to_dict(), "seed": self.seed, "start": start}
+        about["keeps"] = "its place"
         return Checkpoint(self.checkpoint, stage, fingerprint(about, self.rows))
 
 
@@ -186,6 +187,27 @@ class _Place:
     """(p,) of it"""
     move: Tensor = field(default_factory=lambda: torch.zeros(0))
     """(p,) the Newton step from here"""
+
+    def gain(self, share: float) -> float:
+        """Returns what a share of the step would gain, were the log-likelihood a parabola."""
+        return 0.5 * share * float(self.gradient @ self.move)
+
+    def written(
+        self, passes: list[float], share: float
+    ) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Returns it for a checkpoint, with the passes so far and the share of the next step."""
+        own = {"its gradient": self.gradient, "its move": self.move}
+        about = {"passes": passes, "value": self.value, "share": share}
+        return {**self.model.state_dict(), **own}, about
+
+
+def _read_place(
+    model: StructuralModel, tensors: dict[str, Tensor], about: dict[str, Any]
+) -> tuple[_Place, list[float], float]:
+    """Returns the place that a checkpoint has, its passes and the share of the next step."""
+    own = [tensors.pop(name) for name in ("its gradient", "its move")]
+    place = _Place(model.with_state(tensors), about["value"], *own)
+    return place, list(about["passes"]), about["share"]
 
 
 @one_thread()
@@ -217,10 +239,13 @@ def move_to_all(
     if len(held) == len(model.blocks):
         return model, found
     information = _information(model, rows, sample, settings, seed)
+    best, share = _Place(model), 1.0
     kept = None if checkpoint is None else checkpoint.read()
     if kept is not None:
-        model, found = model.with_state(kept[0]), list(kept[1]["passes"])
-    best, share = _Place(model), 1.0
+        best, found, share = _read_place(model, *kept)
+        model = moved(best.model, share * best.move, held)
+        if best.gain(share) < rules.tolerance:
+            return model, found
     for number in range(len(found), rules.passes):
         name = f"pass {number + 1} over all rows"
         value, gradient = _pass_over(model, rows, settings.integration.linear, name, tell)
@@ -228,14 +253,13 @@ def move_to_all(
             share *= 0.25
         else:
             best = _Place(model, value, gradient, information.newton_moves(gradient[None])[0])
-        gain = 0.5 * share * float(best.gradient @ best.move)
         model = moved(best.model, share * best.move, held)
         found.append(best.value / len(rows))
         if checkpoint is not None:
-            checkpoint.write(model.state_dict(), {"passes": found})
+            checkpoint.write(*best.written(found, share))
         if watch is not None:
             watch(EpochRecord(epoch=number + 1, stage="all rows"), rules.passes)
-        if gain < rules.tolerance:
+        if best.gain(share) < rules.tolerance:
             break
     else:
         logger.warning("All rows had not come to rest after %d passes.", rules.passes)

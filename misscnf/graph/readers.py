@@ -176,9 +176,11 @@ class _ArrowReader:
     def unexpected(self) -> InputError:
         token = self.peek()
         why = f"unexpected {token.text!r}" if token.kind != "end" else "it ends too early"
-        hint = '; a name with spaces stands in quotes, such as "blood pressure"' * (
-            token.kind == "name"
-        )
+        hint = ""
+        if token.kind == "name":
+            hint = '; a name with spaces stands in quotes, such as "blood pressure"'
+        elif token.text == "(":
+            hint = "; functions of a history are mean, ever, count, since and last"
         return _unreadable(token.line, self.lines[token.line - 1], why, hint)
 
     def block(self, *separators: str) -> list[str]:

@@ -375,7 +375,8 @@ class Template:
         if (far.lag or 0) >= len(visits):
             raise InputError(
                 f"the graph over time has the cause {far}, and the table has {len(visits)} "
-                f"visits; give a table with more of them, or leave that arrow out."
+                f"visit{'s' * (len(visits) != 1)}; give a table with more of them, or leave that "
+                f"arrow out."
             )
         nodes, edges = list(self.baseline), list[tuple[str, str]]()
         keys = {name: name for name in self.baseline}
@@ -540,8 +541,9 @@ def _lagged(cause: End, effect: End, clocks: Collection[str]) -> Cause:
     lag = effect.shift - cause.shift
     if lag < 0:
         raise InputError(
-            f"an arrow goes from {cause.name!r} back to {effect.name!r} {-lag} visits earlier, "
-            f"and causes come first; turn it round, or change an index."
+            f"an arrow goes from {cause.name!r} back to {effect.name!r} {-lag} "
+            f"visit{'s' * (lag != -1)} earlier, and causes come first; turn it round, or change "
+            f"an index."
         )
     if lag == 0 and cause.name == effect.name:
         own = f"{cause.history}({cause.name})" if cause.history else cause.name

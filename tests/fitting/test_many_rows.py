@@ -73,12 +73,25 @@ def test_two_workers_find_the_bits_of_one(rows, start, monkeypatch):
     assert torch.equal(vector(one), vector(two))
 
 
-def test_passes_that_were_interrupted_go_on_to_the_same_bits(rows, start, tmp_path):
+@pytest.mark.parametrize("length", [1.0, 2.5])
+@pytest.mark.parametrize("last", [1, 2, 3, None])
+def test_passes_that_were_interrupted_go_on_to_the_same_bits(
+    rows, start, tmp_path, monkeypatch, length, last
+):
+    """Also where a step was too long and is tried again at a quarter, and after the last pass."""
     sample, line = start
+    measured = many_rows._information
+
+    def too_little(*given):
+        found = measured(*given)
+        return replace(found, matrix=found.matrix / length)
+
+    monkeypatch.setattr(many_rows, "_information", too_little)
     whole, passes = move_to_all(line, rows, sample, SETTINGS)
+    assert (len(set(passes)) < len(passes)) == (length > 2)
 
     def stop(record, _):
-        if record.epoch == 2:
+        if record.epoch == (last or len(passes)):
             raise KeyboardInterrupt
 
     place = Checkpoint(tmp_path, "all rows", "these")
