@@ -62,6 +62,7 @@ from misscnf.queries.regimes import at_all_visits, at_last_visit
 from misscnf.queries.statistics import read_statistic
 from misscnf.queries.support import rough_sentence
 from misscnf.queries.units import RowPopulation, Units
+from misscnf.threads import one_thread
 
 __all__ = ["EffectMixin", "Asked", "Cache", "check_count", "told_by_replicates"]
 
@@ -165,6 +166,7 @@ class EffectMixin:
     """What stood for holes in its file beyond what always does, such as "-99"."""
     _cache: Cache
 
+    @one_thread()
     def effect(
         self,
         outcome: str,
@@ -266,6 +268,7 @@ class EffectMixin:
             return effect
         return with_intervals(effect, told_by[0], interval)
 
+    @one_thread()
     def curve(
         self,
         outcome: str,

@@ -49,6 +49,7 @@ from misscnf.queries.losses import loss_slopes
 from misscnf.queries.regimes import at_all_visits
 from misscnf.queries.sensitivity import SensitivityMixin
 from misscnf.queries.support import FittedReport, measure_support, region_shares
+from misscnf.threads import one_thread
 
 __all__ = ["QueryMixin"]
 
@@ -229,6 +230,7 @@ class QueryMixin(SensitivityMixin):
         """Leaves auxiliary columns out under an intervention."""
         return drawn.drop(columns=list(self.graph_.auxiliary)) if policies else drawn
 
+    @one_thread()
     def counterfactual(
         self,
         df: Table,
