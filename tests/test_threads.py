@@ -124,7 +124,7 @@ def test_a_fit_and_its_answers_have_the_same_bits_on_any_number_of_threads(threa
         pd.testing.assert_frame_equal(imputed, found[0][1])
 
 
-def test_questions_and_pages_have_one_thread(threads, monkeypatch, tmp_path):
+def test_questions_of_small_tables_and_pages_have_one_thread(threads, monkeypatch, tmp_path):
     """Their sweeps are short, and threads that wait for each other at the end of each spin."""
     threads(2)
     random = torch.Generator().manual_seed(0)

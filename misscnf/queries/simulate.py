@@ -61,6 +61,7 @@ class QueryMixin(SensitivityMixin):
 
     forms_: Mapping[str, Form]
 
+    @one_thread()
     def log_prob(
         self,
         df: Table,
@@ -394,6 +395,7 @@ class QueryMixin(SensitivityMixin):
         about = (self.schema_.columns, self.settings_.replicates, self.loss_evidence_)
         return loss_slopes(self.model_, others, *about, self.loss_starts_)
 
+    @one_thread()
     def impute(
         self,
         df: Table,
