@@ -98,6 +98,8 @@ class Chain:
         found = x.new_zeros((len(x), len(p)) if scores else len(x))
         for lost in ((False, False), (True, False), (False, True), (True, True)):
             those = (holes == torch.tensor(lost)).all(1)
+            if not those.any():
+                continue
             call = torch.func.grad(self.log_prob) if scores else self.log_prob
             each = torch.func.vmap(call, in_dims=(None, 0, None), chunk_size=5_000)
             found[those] = each(p, x[those].nan_to_num(0.0), lost)
