@@ -202,7 +202,8 @@ def test_the_exported_commands_are_commands(asked):
     verbs += ["impute", "counterfactual"]
     assert [line.split()[1] for line in lines] == verbs
     assert "--do x=0.0:0.3:0.1" in lines[4]
-    assert "--by" not in lines[4] and "--treated" not in lines[4]
+    assert "--by" not in lines[4]
+    assert "--treated" not in lines[4]
     assert "--shift=0.0:40.0:20.0 --arm do" in lines[5]
 
 
