@@ -67,10 +67,15 @@ def drawn_text(value: object, shown: str | None) -> str | None:
     Draws that hang on nothing hidden are the same number but for rounding, and are told as one.
     """
     text = cell_text(value)
-    if text == shown or not isinstance(value, float | np.floating) or not math.isfinite(value):
+    if (
+        text == shown
+        or not isinstance(value, float | np.floating)
+        or not math.isfinite(float(value))
+    ):
         return text
-    digits = 3 - math.floor(math.log10(abs(value))) if value else 0
-    return cell_text(round(float(value), max(0, digits)))
+    number = float(value)
+    digits = 3 - math.floor(math.log10(abs(number))) if number else 0
+    return cell_text(round(number, max(0, digits)))
 
 
 def _drawn(cells: pd.Series, bars: int, levels: int) -> dict[str, Any]:
