@@ -20,7 +20,7 @@ from docutils import nodes
 from sphinx.addnodes import pending_xref
 
 __all__ = ["PUBLIC_MODULES", "public_names", "module_pages", "methods"]
-__all__ += ["as_restructured_text", "plain_signature", "public_bases", "link_names"]
+__all__ += ["target_of", "as_restructured_text", "plain_signature", "public_bases", "link_names"]
 
 ROOT = Path(__file__).parent.parent
 
@@ -226,7 +226,7 @@ def _classes() -> dict[str, str]:
     return found
 
 
-def _target(word: str) -> str | None:
+def target_of(word: str) -> str | None:
     """Returns what a word of code names: `MissCNF.effect`, `model.effect(…)`, `pool(…)`."""
     name, bracket, _ = word.removeprefix("misscnf.").partition("(")
     if not re.fullmatch(r"[A-Za-z]\w*(\.\w+)*", name):
@@ -256,7 +256,7 @@ def link_names(app: object, document: nodes.document) -> None:
             above, nodes.title | nodes.reference | pending_xref
         ):
             above = above.parent
-        target = None if above is not None else _target(found.astext())
+        target = None if above is not None else target_of(found.astext())
         if target is not None:
             link = pending_xref(
                 "",

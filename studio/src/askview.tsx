@@ -144,9 +144,9 @@ export function AskView() {
           <button class="primary" type="submit" disabled={running}>Ask</button>
           <button type="button" class="link" onClick={() => { setAsked(firstQuestion(drawing, table)); }}>begin anew</button>
         </div>
+        <Progress task="ask" />
       </form>
       <div class="answers" aria-live="polite">
-        <Progress task="ask" />
         <Answers answers={project.answers} again={setAsked} />
       </div>
     </section>

@@ -99,6 +99,11 @@ function arm(values: Record<string, string>): string {
   return Object.entries(values).map(([name, value]) => `${name} = ${value}`).join(", ");
 }
 
+/** A text as one word of a command line. */
+export function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`;
+}
+
 /** A question in words. */
 export function inWords(asked: Question): string {
   if (asked.kind === "row") {

@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import { addNode, EMPTY } from "../src/drawing";
-import { BLANK, ends, firstQuestion, grid, inWords, rules, sideBySide, worse } from "../src/question";
+import { BLANK, ends, firstQuestion, grid, inWords, rules, shellWord, sideBySide, worse } from "../src/question";
 import type { Answer, Column, Drawing, Table } from "../src/types";
 
 const TABLE = {
@@ -84,4 +84,10 @@ it("draws numbers of one measure side by side, and no others", () => {
     ["mean difference of y", [1, 2]],
     ["mean difference of x", [3]],
   ]);
+});
+
+it("quotes what a shell would take apart", () => {
+  expect(shellWord("/home/me/misscnf-studio")).toBe("/home/me/misscnf-studio");
+  expect(shellWord("second <i>")).toBe("'second <i>'");
+  expect(shellWord("it's")).toBe(`'it'"'"'s'`);
 });
