@@ -319,14 +319,18 @@ def _fully_labelled(frame: pd.DataFrame, plainly: Callable[[], pd.DataFrame]) ->
 
 
 def _read_sas(path: Path, reading: Reading) -> pd.DataFrame:
-    return pd.read_sas(path, encoding="utf-8")
+    return pd.read_sas(path, encoding="infer")  # as the file says: seldom UTF-8
 
 
 def _read_transport(path: Path, reading: Reading) -> pd.DataFrame:
     with path.open("rb") as file:
         newer = b"LIBV8" in file.read(80)  # SAS writes two formats of this name
-    if not newer:
-        return _read_sas(path, reading)
+    if not newer:  # nor does it say how its text is written
+        try:
+            return pd.read_sas(path, encoding="utf-8")
+        except UnicodeDecodeError:
+            logger.info("%s is not UTF-8 text; it is read as Windows-1252.", path.name)
+            return pd.read_sas(path, encoding="cp1252")
     import pyreadstat  # what `pandas.read_spss` uses
 
     return pyreadstat.read_xport(path)[0]

@@ -433,7 +433,8 @@ class Replication:
     most_groups: int = 12
     """Levels of a column that make groups; of more, the numbers are split at their median."""
     fewest_in_group: int = 1000
-    """Units of a group below which its answer has a note."""
+    """Units of a group below which its answer has a note; of rows a tenth, since intervals know
+    how few they are."""
     least_tail_index: float = 1.5
     """Noise with a lower one has no mean (below 1), or one that a table of any size hardly tells:
     a mean of n units then errs like n^(1/α − 1)."""

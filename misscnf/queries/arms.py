@@ -188,7 +188,8 @@ class Question:
         first, second = arms
         words, column = self.group.words, self.schema.columns[self.node]
         who, there = ("rows", "units")[units.draw is None], len(first) // units.draws
-        few = there < self.fewest and words is not None
+        fewest = self.fewest if units.draw is None else self.fewest // 10
+        few = there < fewest and words is not None
         notes = (f"only {there} {who} are in the group ({words}).",) if few else ()
         both = (first, second)
         asked = (self.event, notes, words, units, self.statistic)

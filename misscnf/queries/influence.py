@@ -14,7 +14,10 @@ equal shares, the quantile is that of a t with m − 1 degrees of freedom (Satte
 m is small, residuals of rows that a line passes through are small too, and say less than the
 information does: the variance is then at least gᵀ A⁻¹ g.
 
-Replicates moved θ, and answered: g is the slope of their answers in their moves.
+Replicates moved θ, and answered: g is the slope of their answers in their moves. Coefficients that
+ran off, such as that of a level of which no row has the event, are held by a prior alone, and what
+A⁻¹ makes of an error of their slope has no end. Theirs is zero where the answers do not go with
+their moves.
 
 Rivals of the fit (`fitting.rivals`), each with another form of one block, add to the variance what
 their answers differ by, squared, times their weights. That is not estimated from few rows: half
@@ -35,8 +38,12 @@ from torch import Tensor
 
 from misscnf.fitting.replicates import Replicates
 from misscnf.fitting.settings import Replication
+from misscnf.fitting.solve.sandwich import Information
 
 __all__ = ["Influence", "Spread", "influence_on"]
+
+CLEARLY = 3.0
+"""Standard errors of a correlation that is none of chance."""
 
 
 @dataclass(frozen=True)
@@ -193,11 +200,7 @@ def influence_on(answers: np.ndarray, replicates: Replicates) -> Influence | Non
     about, moves = replicates.information, replicates.moves
     if about is None or moves is None or not np.isfinite(answers).all():
         return None
-    size = moves.std(0).clamp(min=1e-300)
-    steps = ((moves - moves.mean(0)) / size).numpy()
-    slopes, *_ = np.linalg.lstsq(steps, answers - answers.mean(), rcond=1e-6)
-    gradient = torch.from_numpy(slopes).to(size) / size
-    gradient = torch.where(moves.std(0) > 0, gradient, 0.0)
+    gradient = _slope(moves, answers, about)
     direction = about.newton_moves(gradient[None])[0]
     rows = about.scores @ direction
     of_prior = float((about.prior_precision * direction.square()).sum())
@@ -205,6 +208,27 @@ def influence_on(answers: np.ndarray, replicates: Replicates) -> Influence | Non
     free = (moves.std(0) > 0).nonzero()[:, 0]
     alone = _quadratic(about.matrix + about.prior_precision.diag(), gradient, free)
     return Influence(rows.numpy(), of_prior, by_information, max(alone, by_information))
+
+
+def _slope(moves: Tensor, answers: np.ndarray, about: Information) -> Tensor:
+    """Returns the slope of answers in the moves of the parameters, (p,).
+
+    Along directions that a prior alone holds it is zero, unless the answers go with the moves more
+    closely than chance has it.
+    """
+    free, apart = moves.std(0) > 0, answers - answers.mean()
+    strength, turn = torch.linalg.eigh(about.matrix + about.prior_precision.diag())
+    held = (strength < about.settings.prior_spread**-2) & ((free[:, None] * turn).norm(dim=0) > 0)
+    if bool(held.any()):
+        moves = moves @ turn
+    size = moves.std(0).clamp(min=1e-300)
+    steps = ((moves - moves.mean(0)) / size).numpy()
+    together = np.abs(apart @ steps) / (len(apart) * max(float(apart.std()), 1e-300))
+    heard = ~held.numpy() | (together > CLEARLY / math.sqrt(len(apart)))
+    slopes = np.zeros(steps.shape[1])
+    slopes[heard], *_ = np.linalg.lstsq(steps[:, heard], apart, rcond=1e-6)
+    found = torch.from_numpy(slopes).to(size) / size
+    return torch.where(free, turn @ found if bool(held.any()) else found, 0.0)
 
 
 def _quadratic(matrix: Tensor, gradient: Tensor, free: Tensor) -> float:

@@ -254,12 +254,19 @@ def _template(name: str) -> Any:  # noqa: ANN401 - Jinja's template
     drawn = [pictures.draw_family, pictures.draw_noise]
     environment.filters |= {function.__name__: function for function in [*written, *drawn]}
     environment.filters["share"] = _share
+    environment.filters["kept"] = _kept
     environment.globals |= {"pictures": pictures, "verdicts": verdicts, "inventory": inventory}
     environment.globals |= {"draw_graph": pictures.draw_graph, "version": __version__}
     environment.globals |= {"methods": methods, "table_one": table_one}
     environment.globals["how_to_ask"] = how_to_ask
     environment.globals["style"] = Markup(here.joinpath("style.css").read_text("utf-8"))
     return environment.get_template(name)
+
+
+def _kept(told: str) -> str:
+    """Lets lines of a narrow table break before the parenthesis, and not within it."""
+    before, opening, ends = told.partition(" (")
+    return before + opening + ends.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _keep_together(value: object) -> object:

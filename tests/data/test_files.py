@@ -186,6 +186,23 @@ def test_both_transport_formats_of_sas_are_read(tmp_path, version):
     assert found["arm"].tolist() == frame["arm"].tolist()
 
 
+def test_text_of_sas_need_not_be_utf8(tmp_path, caplog, monkeypatch):
+    """The usual SAS of a German hospital writes Windows-1252, and says so only in .sas7bdat."""
+    pyreadstat = pytest.importorskip("pyreadstat", reason="written with the extra `files`")
+    frame = pd.DataFrame({"x": [1.5, -2.0], "ward": ["Köln", "Bonn!"]})
+    pyreadstat.write_xport(frame, tmp_path / "table.xpt", file_format_version=5)
+    written = (tmp_path / "table.xpt").read_bytes()
+    (tmp_path / "table.xpt").write_bytes(
+        written.replace("Köln".encode(), "Köln ".encode("cp1252"))
+    )
+    with caplog.at_level("INFO", "misscnf"):
+        assert read_table(tmp_path / "table.xpt")["ward"].tolist() == ["Köln", "Bonn!"]
+    assert "read as Windows-1252" in caplog.text
+    (tmp_path / "table.sas7bdat").write_bytes(b"no such writer")
+    monkeypatch.setattr(pd, "read_sas", lambda path, encoding: frame.assign(ward=encoding))
+    assert read_table(tmp_path / "table.sas7bdat")["ward"].tolist() == ["infer", "infer"]
+
+
 def test_a_code_in_many_rows_is_asked_about(caplog):
     caplog.set_level("INFO", "misscnf")
     rng = np.random.default_rng(0)

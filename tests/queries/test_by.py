@@ -57,6 +57,15 @@ def test_every_group_has_its_effect_and_the_difference_has_an_interval(model):
     assert found.groups.to_dict()["groups"][1]["difference"] == apart.estimate
 
 
+def test_few_rows_of_a_group_are_told_where_they_are_few(model, table):
+    """Of 500 rows all groups would be few by the measure of simulated units."""
+    asked = {**ON_TREATMENT, "population": "rows", "data": table}
+    halves = model.effect("y", **asked, by="age").groups.effects.values()
+    assert not any("rows are in the group" in str(effect.notes) for effect in halves)
+    (note,) = [n for n in model.effect("y", **asked, where="age > 63").notes if "rows are" in n]
+    assert note.startswith("only ")
+
+
 def test_numbers_are_split_at_their_median_within_a_group(model):
     found = model.effect("y", **ON_TREATMENT, by="age", where="sex == 'f'", draws=20_000)
     below, above = found.groups.effects.values()

@@ -122,3 +122,18 @@ def test_intervals_stay_inside_what_a_column_can_be(ends):
     assert Spread(0.1, 1e9).interval(5.0, 0.95, ends) == pytest.approx((4.804, 5.196), abs=1e-3)
     near = Spread(1e-4, 1e9).interval(1e-4 if ends[0] == 0.0 else 9.9999, 0.5, ends)
     assert near[1] - near[0] == pytest.approx(2 * 0.6745e-4, rel=0.1)
+
+
+def test_a_level_without_events_does_not_widen_the_effect_of_another_column():
+    """Its coefficient runs off, and a prior alone holds it."""
+    rng = np.random.default_rng(0)
+    site = rng.choice(["a", "b", "c", "d"], 600, p=[0.5, 0.3, 0.19, 0.01])
+    treated, sex = rng.integers(0, 2, 600), rng.integers(0, 2, 600)
+    risk = np.where(site == "d", 0.0, 0.17 - 0.08 * treated)
+    died = (rng.random(600) < risk).astype(int)
+    df = pd.DataFrame({"site": site, "sex": sex, "treated": treated, "died": died})
+    model = MissCNF("site -> sex; site, sex, treated -> died", progress=False).fit(df)
+    low, high = model.effect("died", {"treated": 1}, {"treated": 0}, interval=0.95).interval
+    arms = [df.loc[df["treated"] == arm, "died"] for arm in (0, 1)]
+    error = np.sqrt(sum(arm.var() / len(arm) for arm in arms))
+    assert high - low < 1.25 * 3.92 * error
