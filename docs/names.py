@@ -131,8 +131,6 @@ def _entry(module: str, name: str) -> str:
 
 
 def _directive(kind: str, name: str, options: list[str]) -> str:
-    if name.count(".") > 1:
-        options = [*options, ":no-contents-entry:"]  # has a heading
     lines = [f".. {kind}:: {name}", *(f"   {option}" for option in options)]
     return "```{eval-rst}\n" + "\n".join(lines) + "\n```\n"
 
