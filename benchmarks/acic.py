@@ -2,10 +2,10 @@
 
     python benchmarks/acic.py                                 # instances 1 to 5, with the rivals
     python benchmarks/acic.py --instances 6 7 8 9 10          # those that nothing was chosen by
-    python benchmarks/acic.py --instances 3 --store acic.jsonl --only misscnf
+    python benchmarks/acic.py --instances 3 --only misscnf --redo
 
-With a store, each part of an instance (`misscnf`, `rivals`) is a line that is written once it is
-done, and not done again: a run that was cut short goes on.
+Each part of an instance (`misscnf`, `rivals`) is a line of a store, written once it is done and
+not done again: a run that was cut short goes on.
 
 4,802 rows, 58 covariates, a treatment and an outcome (Dorie et al. 2019; from the wheel of
 causallib). The responses are simulated: the truth is the mean of mu1 − mu0 over the rows. 30 % of
@@ -25,9 +25,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import itertools
-import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,17 +42,16 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from store import Lines
 
 from misscnf import MissCNF
 
+HERE = Path(__file__).parent
 FIRST = [1, 2, 3, 4, 5]
 PARTS = ("misscnf", "rivals")
 HIDDEN, RATE, OUTCOMES = 5, 0.3, 0.2
 """Covariates with holes, their share of holes, and that of the outcome."""
 SECONDS = 90.0
-
-Part = dict[str, Any]
-"""What misscnf, or the rivals, say of an instance."""
 
 FEW_VALUES = 5
 """A covariate with more of them is a number, and may be one of those with holes."""
@@ -151,33 +148,28 @@ def rivals(holed: pd.DataFrame, seed: int) -> dict[str, float]:
     return found | {"MICE, AIPW of forests": float(np.mean(answers))}
 
 
-def parts(instances: list[int], names: list[str], store: Path | None) -> Iterator[Part]:
-    """Yields what each part of each instance says: from the store, or worked out and stored."""
-    known = store.read_text().splitlines() if store is not None and store.exists() else []
-    done = {(one["instance"], one["part"]): one for one in map(json.loads, known)}
-    for instance, name in itertools.product(instances, names):
-        if (instance, name) not in done:
-            table, truth = load(instance)
-            holed = lose(table, instance)
-            found = ours(holed) if name == "misscnf" else {"rivals": rivals(holed, instance)}
-            one = {"instance": instance, "part": name, "truth": truth, **found}
-            done[instance, name] = one
-            if store is not None:
-                with store.open("a") as lines:
-                    lines.write(json.dumps(one) + "\n")
-        yield done[instance, name]
+def measure(instance: int, part: str) -> dict[str, Any]:
+    """Returns what a part of an instance says."""
+    table, truth = load(instance)
+    holed = lose(table, instance)
+    found = ours(holed) if part == "misscnf" else {"rivals": rivals(holed, instance)}
+    return {"instance": instance, "part": part, "truth": truth, **found}
 
 
 def main() -> None:
     """Runs the instances, and judges them together."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--instances", type=int, nargs="+", choices=range(1, 11), default=FIRST)
-    parser.add_argument("--store", type=Path, help="a file of lines, to go on from")
+    parser.add_argument("--store", type=Path, default=HERE / "results" / "acic.jsonl")
     parser.add_argument("--only", choices=PARTS, help="one part alone")
+    parser.add_argument("--redo", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
     names = [options.only] if options.only else list(PARTS)
-    found = list(parts(options.instances, names, options.store))
+    wanted = list(itertools.product(options.instances, names))
+    lines = Lines(options.store, ("instance", "part"))
+    lines.run(measure, wanted, jobs=1, redo=options.redo)
+    found = list(lines.of(wanted))
     truth = {one["instance"]: one["truth"] for one in found}
     said: dict[str, dict[int, float]] = {}
     for one in found:

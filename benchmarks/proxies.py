@@ -67,15 +67,29 @@ def one_table(seed: int, preset: str) -> dict[str, Any]:
     return {**record, "cpu_seconds": round(time.process_time() - start, 1)}
 
 
+def in_sight(seed: int) -> float:
+    """Returns the error of least squares on rows that show y, t, w and x, with u in plain sight.
+
+    Nobody has u. It says how much of an error of a run of tables is luck of its noise and holes.
+    """
+    rng = np.random.default_rng(seed)
+    u = rng.normal(size=ROWS)
+    df = table(seed).assign(u=u).dropna(subset=["y", "t", "w", "x"])
+    causes = np.column_stack([np.ones(len(df)), df[["t", "u", "w", "x"]]])
+    return float(np.linalg.lstsq(causes, df["y"].to_numpy(), rcond=None)[0][1] - TRUTH)
+
+
 def summary(records: list[dict], name: str) -> dict[str, Any]:
     """Returns bias, its test and coverage of one model."""
     estimate, lower, upper = np.array([record[name] for record in records]).T
-    first = estimate[: min(BIAS_TABLES, len(estimate))] - TRUTH
+    every = estimate - TRUTH
+    first = every[: min(BIAS_TABLES, len(estimate))]
     return {
         "tables": len(records),
         "mean_error": float(first.mean()),
         "its_standard_error": float(stats.sem(first)),
         "p_value": float(stats.ttest_1samp(first, 0.0).pvalue),
+        "of_all": [float(every.mean()), float(stats.sem(every))],
         "held": int(((lower <= TRUTH) & (upper >= TRUTH)).sum()),
         "without_interval": int(np.isnan(lower).sum()),
         "mean_width_over_3.92_sd": float(
@@ -101,6 +115,12 @@ def main() -> None:
     records = list(lines.of(wanted))
     figures: dict[str, Any] = {"cpu_seconds": sum(record["cpu_seconds"] for record in records)}
     figures |= {name: summary(records, name) for name in ("hidden", "adjusted")}
+    seen = np.array([in_sight(record["seed"]) for record in records])
+    first = seen[:BIAS_TABLES]
+    figures["u in sight"] = {
+        "mean_error": [float(first.mean()), float(stats.sem(first))],
+        "of_all": [float(seen.mean()), float(stats.sem(seen))],
+    }
     hidden, adjusted = figures["hidden"], figures["adjusted"]
     bars = {
         "the latent model has no bias": hidden["p_value"] > P_VALUE,

@@ -2,13 +2,16 @@
 
     .venv/bin/python benchmarks/tasks.py            # all
     .venv/bin/python benchmarks/tasks.py 1 7 19     # some
+    .venv/bin/python benchmarks/tasks.py --version 1a2b3c4   # go on with the lines of a run
 
-Prints a line of JSON a task: found, expected, whether right, seconds of processor time. Needs
-causaldata and statsmodels, which the extra `dev` brings. Exits 1 if one is not right.
+Prints a line of JSON a task: found, expected, whether right, seconds of processor time. Lines are
+kept in benchmarks/results/tasks.jsonl under the commit, so that a run that was cut off goes on.
+Needs causaldata and statsmodels, which the extra `dev` brings. Exits 1 if one is not right.
 """
 
 # ruff: noqa: D103 - docs/tasks.md says what each task is
 
+import argparse
 import json
 import logging
 import sys
@@ -23,11 +26,13 @@ import pandas as pd
 import statsmodels.api as sm
 import statsmodels.datasets as tables
 from sklearn import datasets
+from store import Lines, commit
 from typer.testing import CliRunner
 
 from misscnf import MissCNF, check, pool, write_report
 from misscnf.cli.app import app
 
+STORE = Path(__file__).parent / "results/tasks.jsonl"
 RNG = np.random.default_rng(24)
 CONFOUNDERS = ["age", "educ", "black", "hisp", "marr", "nodegree", "re74", "re75"]
 
@@ -317,22 +322,30 @@ def task_20():
     return {"found": len(text)}, "by maximum likelihood of the observed values" in text
 
 
+def ask(number):
+    """Does one task; what it hides depends on its number alone."""
+    global RNG
+    RNG = np.random.default_rng([24, number])
+    start = time.process_time()
+    try:
+        told, right = globals()[f"task_{number}"]()
+    except Exception as error:  # a task that ends so is a finding too
+        told, right = {"error": f"{type(error).__name__}: {error}"[:300]}, False
+    seconds = round(time.process_time() - start, 1)
+    line = {"task": number, "right": bool(right), "processor_seconds": seconds, **told}
+    return json.loads(json.dumps(line, default=float))
+
+
 def main():
     logging.getLogger("misscnf").setLevel(logging.ERROR)
     warnings.simplefilter("ignore")
-    wanted = sys.argv[1:] or [str(number) for number in range(1, 21)]
-    wrong = 0
-    for number in wanted:
-        start = time.process_time()
-        try:
-            told, right = globals()[f"task_{number}"]()
-        except Exception as error:  # a task that ends so is a finding too
-            told, right = {"error": f"{type(error).__name__}: {error}"[:300]}, False
-        seconds = round(time.process_time() - start, 1)
-        line = {"task": int(number), "right": bool(right), "processor_seconds": seconds, **told}
-        print(json.dumps(line, default=str), flush=True)
-        wrong += not right
-    sys.exit(wrong > 0)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tasks", type=int, nargs="*", default=range(1, 21))
+    parser.add_argument("--version", default=commit(), help="a name for the run")
+    given = parser.parse_args()
+    lines, wanted = Lines(STORE, ["task"], given.version), [(number,) for number in given.tasks]
+    lines.run(ask, wanted, jobs=1)
+    sys.exit(not all(record["right"] for record in lines.of(wanted)))
 
 
 if __name__ == "__main__":

@@ -14,22 +14,29 @@ random. Each fit runs in a process of its own. Figures, and bars:
   mean over eight tables is within 1.15 times the limit for `linear`. That of `auto`, on one table,
   is told.
 
-    python benchmarks/wide.py [--networks ecoli70 arth150] [--presets linear auto]
+    python benchmarks/wide.py [--networks ecoli70 arth150] [--presets linear auto] [--redo]
+
+Each part of a network (a preset, or the `accuracy` of `linear`) is a line of a store, written once
+it is done and not done again: a run that was cut short goes on.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import itertools
 import json
 import resource
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from report import finish
+from store import Lines
 
+HERE = Path(__file__).parent
 ROWS, LOST, FRESH, TABLES = 5_000, 0.3, 100_000, 8
 MOST_SECONDS = {
     "ecoli70": {"linear": 5, "auto": 60},
@@ -154,12 +161,28 @@ def accuracy(name: str) -> dict[str, float]:
     return {"limit": limit(truth), "lost": sum(found) / TABLES}
 
 
-def elsewhere(name: str, what: str) -> dict[str, Any]:
+def elsewhere(name: str, part: str) -> dict[str, Any]:
     """Runs one part in a process of its own."""
-    command = [sys.executable, __file__, "--here", name, what]
+    command = [sys.executable, __file__, "--here", name, part]
     ended = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    print(name, what, ended.stdout.splitlines()[-1], flush=True)
-    return json.loads(ended.stdout.splitlines()[-1])
+    return {"network": name, "part": part, **json.loads(ended.stdout.splitlines()[-1])}
+
+
+def bars_of(found: dict[str, Any]) -> dict[str, bool]:
+    """Returns which bars a part of a network meets."""
+    name, part = found["network"], found["part"]
+    if part == "accuracy":
+        close = found["lost"] <= LIMIT * found["limit"]
+        return {f"{name}: lost at most {LIMIT} times the limit": close}
+    most = MOST_SECONDS[name][part]
+    bars = {
+        f"{name} {part}: within {most} s": found["seconds"] <= most,
+        f"{name} {part}: below {MOST_GIGABYTES} GB": found["gigabytes"] < MOST_GIGABYTES,
+    }
+    if "interval_seconds" in found:
+        quick = found["interval_seconds"] <= INTERVAL_SECONDS
+        bars[f"{name}: an interval within {INTERVAL_SECONDS} s"] = quick
+    return bars
 
 
 def main() -> None:
@@ -169,27 +192,20 @@ def main() -> None:
     parser.add_argument(
         "--presets", nargs="+", choices=["linear", "auto"], default=["linear", "auto"]
     )
+    parser.add_argument("--store", type=Path, default=HERE / "results" / "wide.jsonl")
+    parser.add_argument("--redo", action="store_true")
     parser.add_argument("--here", nargs=2, metavar=("NETWORK", "PART"), help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.here:
-        name, what = arguments.here
-        print(json.dumps(accuracy(name) if what == "accuracy" else fit(name, what)))
+    asked = parser.parse_args()
+    if asked.here:
+        name, part = asked.here
+        print(json.dumps(accuracy(name) if part == "accuracy" else fit(name, part)))
         return
-    figures, bars = dict[str, Any](), dict[str, bool]()
-    for name in arguments.networks:
-        for preset in arguments.presets:
-            found = figures[f"{name} {preset}"] = elsewhere(name, preset)
-            most = MOST_SECONDS[name][preset]
-            bars[f"{name} {preset}: within {most} s"] = found["seconds"] <= most
-            small = found["gigabytes"] < MOST_GIGABYTES
-            bars[f"{name} {preset}: below {MOST_GIGABYTES} GB"] = small
-        if "linear" in arguments.presets:
-            quick = figures[f"{name} linear"]["interval_seconds"] <= INTERVAL_SECONDS
-            bars[f"{name}: an interval within {INTERVAL_SECONDS} s"] = quick
-            found = figures[f"{name} accuracy"] = elsewhere(name, "accuracy")
-            close = found["lost"] <= LIMIT * found["limit"]
-            bars[f"{name}: lost at most {LIMIT} times the limit"] = close
-    finish(figures, bars)
+    parts = [*asked.presets, *(["accuracy"] if "linear" in asked.presets else [])]
+    wanted = list(itertools.product(asked.networks, parts))
+    lines = Lines(asked.store, ("network", "part"))
+    lines.run(elsewhere, wanted, jobs=1, redo=asked.redo)
+    found = list(lines.of(wanted))
+    finish({"parts": found}, {bar: met for one in found for bar, met in bars_of(one).items()})
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "study"), str(HERE.parent)]
 
 import generate  # noqa: E402
+import names  # noqa: E402
 from sphinx.application import Sphinx  # noqa: E402
 
 import misscnf  # noqa: E402
@@ -48,6 +49,9 @@ autodoc_preserve_defaults = True
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
+add_module_names = False
+python_use_unqualified_type_names = True
+toc_object_entries_show_parents = "hide"
 
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
@@ -76,6 +80,7 @@ html_theme_options = {
     "logo": {"text": "misscnf"},
     "header_links_before_dropdown": 6,
     "navigation_with_keys": False,
+    "show_toc_level": 2,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
@@ -89,6 +94,9 @@ generate.write_pages(HERE)
 
 
 def setup(app: Sphinx) -> None:
-    """Rewrites links that leave docs/, and docstrings that are Markdown."""
+    """Rewrites links that leave docs/ and docstrings that are Markdown, and links names."""
     app.connect("source-read", generate.rewrite_links)
-    app.connect("autodoc-process-docstring", generate.as_restructured_text, priority=100)
+    app.connect("doctree-read", names.link_names)
+    app.connect("autodoc-process-bases", names.public_bases)
+    app.connect("autodoc-process-signature", names.plain_signature)
+    app.connect("autodoc-process-docstring", names.as_restructured_text, priority=100)

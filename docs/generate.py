@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import functools
-import importlib
 import inspect
 import itertools
 import os
@@ -25,23 +23,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["write_pages", "rewrite_links", "as_restructured_text", "quiet_plots", "TutorialOrder"]
-__all__ += ["PUBLIC_MODULES", "public_names"]
+from names import PUBLIC_MODULES, methods, module_pages, public_names
+
+__all__ = ["write_pages", "rewrite_links", "quiet_plots", "TutorialOrder"]
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 MADE = HERE / "_generated"
-
-PUBLIC_MODULES = (
-    "misscnf",
-    "misscnf.model",
-    "misscnf.mechanisms",
-    "misscnf.plots",
-    "misscnf.dowhy",
-    "misscnf.draws",
-    "misscnf.cli.plugin",
-)
-"""Whose `__all__` is the reference; docs/api.md lists the same."""
 
 BROUGHT = {
     "CONTRIBUTING.md": "contributing",
@@ -54,10 +42,6 @@ BROUGHT = {
     "study/docs/diary.md": "diary",
 }
 """Pages from elsewhere in the repository, by their name on the site."""
-
-SCIKIT_LEARN = (
-    "get_metadata_routing, set_fit_request, set_score_request, set_transform_request, set_output"
-)
 
 TABLES = {
     "main-kl": "KL divergence from the truth, by samples",
@@ -96,7 +80,7 @@ def write_pages(docs: Path = HERE) -> None:
 
 def _pages() -> Iterator[tuple[str, str]]:
     for module in PUBLIC_MODULES:
-        yield from _module_pages(module)
+        yield from module_pages(module)
     yield "command.md", _command_page()
     yield "settings.md", _settings_page()
     for name, title in TABLES.items():
@@ -140,6 +124,8 @@ def _linked(text: str, source: str, shown: str) -> str:
             else:
                 return word if word.startswith("`") else f"{word} (`{aim}`)"
         path = os.path.relpath(aim, os.path.dirname(shown))
+        if word in (link, os.path.basename(target)):
+            word = ""  # the title of the page stands there then
         return f"{found[1]}[{word}]({path}{'#' if place else ''}{place})"
 
     parts = re.split(r"(^```[\s\S]*?^```$|^(?: {4,}.*\n)+)", text, flags=re.MULTILINE)
@@ -156,85 +142,10 @@ def _names_linked(text: str) -> str:
         elif (row := re.match(r"\| `(\w+)` \|", line)) and public_names(module):
             page = f"misscnf.{row[1]}.md" if module == "misscnf" else f"{module}.md"
             line = line.replace(f"`{row[1]}`", f"[`{row[1]}`]({MADE.name}/api/{page})", 1)
+            for method in methods(module, row[1]):
+                line = line.replace(f"`{method}`", f"{{py:obj}}`~{module}.{row[1]}.{method}`")
         lines.append(line)
     return "\n".join(lines)
-
-
-# --------------------------------------------------------------------------------- the names
-
-
-@functools.cache
-def public_names(module: str) -> tuple[str, ...]:
-    """Returns what a public module exports; none where it is not there."""
-    try:
-        return tuple(importlib.import_module(module).__all__)
-    except ModuleNotFoundError:
-        return ()
-
-
-def _module_pages(module: str) -> Iterator[tuple[str, str]]:
-    names = public_names(module)
-    if not names:
-        return
-    if module == "misscnf":
-        for name in names:
-            yield f"api/{module}.{name}.md", f"# {name}\n\n{_entry(module, name)}"
-        return
-    about = (inspect.getdoc(importlib.import_module(module)) or "").splitlines()[0]
-    entries = "\n\n".join(f"## {name}\n\n{_entry(module, name)}" for name in names)
-    yield f"api/{module}.md", f"# {module}\n\n{about}\n\n{entries}"
-
-
-def _entry(module: str, name: str) -> str:
-    """Returns the directive that documents a name."""
-    found = getattr(importlib.import_module(module), name)
-    if inspect.isclass(found) and not isinstance(found, type(int | str)):
-        members = "BaseEstimator, TransformerMixin, Module, Exception, ValueError, NamedTuple"
-        options = [":members:", f":inherited-members: {members}", ":show-inheritance:"]
-        options.append(f":exclude-members: {SCIKIT_LEARN}")  # documented there
-        return _directive("autoclass", f"{module}.{name}", options)
-    if inspect.isfunction(found):
-        return _directive("autofunction", f"{module}.{name}", [])
-    return f"`{module}.{name}`\n\n{_constant_words(name)}"
-
-
-def _directive(kind: str, name: str, options: list[str]) -> str:
-    lines = [f".. {kind}:: {name}", *(f"   {option}" for option in options)]
-    return "```{eval-rst}\n" + "\n".join(lines) + "\n```\n"
-
-
-def _constant_words(name: str) -> str:
-    """Returns the text that follows the assignment of a constant, wherever that is."""
-    for path in sorted((ROOT / "misscnf").rglob("*.py")):
-        body = ast.parse(path.read_text(encoding="utf-8")).body
-        for statement, after in itertools.pairwise(body):
-            targets = getattr(statement, "targets", [getattr(statement, "target", None)])
-            if [getattr(target, "id", None) for target in targets] != [name]:
-                continue
-            if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-                return inspect.cleandoc(str(after.value.value))
-    return ""
-
-
-def as_restructured_text(
-    app: object, what: str, name: str, found: object, options: object, lines: list[str]
-) -> None:
-    """Makes reStructuredText of what docstrings have of Markdown: tables, fences, indented blocks.
-
-    A block that is indented below a whole sentence is code. Names that end in an underscore are no
-    links, and stars of arguments are no emphasis.
-    """
-    text = "\n".join(lines)
-    made: list[str] = []
-    for part in re.split(r"\n\n", text):
-        rows = part.splitlines()
-        if rows and all(row.lstrip().startswith("|") for row in rows):
-            indent = rows[0][: len(rows[0]) - len(rows[0].lstrip())]
-            part = textwrap.indent(
-                "::\n\n" + textwrap.indent(textwrap.dedent(part), "    "), indent
-            )
-        made.append(part)
-    lines[:] = "\n\n".join(made).splitlines()
 
 
 # -------------------------------------------------------------------------------- the command

@@ -9,8 +9,9 @@ from misscnf_study.losses import ampute
 from misscnf_study.worlds import load_scm
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from misscnf import MissCNF
+from misscnf import MissCNF, write_report
 from misscnf.draws import derive_generator
+from misscnf.model import StructuralModel
 from misscnf.threads import in_order, one_thread, row_parts, side_by_side, spawn
 
 
@@ -121,3 +122,31 @@ def test_a_fit_and_its_answers_have_the_same_bits_on_any_number_of_threads(threa
     for log_prob, imputed in found[1:]:
         assert (log_prob == found[0][0]).all()
         pd.testing.assert_frame_equal(imputed, found[0][1])
+
+
+def test_questions_of_small_tables_and_pages_have_one_thread(threads, monkeypatch, tmp_path):
+    """Their sweeps are short, and threads that wait for each other at the end of each spin."""
+    threads(2)
+    random = torch.Generator().manual_seed(0)
+    cause = torch.randn(200, generator=random, dtype=torch.float64)
+    noise = torch.randn(200, generator=random, dtype=torch.float64)
+    df = pd.DataFrame({"t": cause.numpy(), "y": (cause + noise).numpy()})
+    model = MissCNF("t -> y", "linear", progress=False).fit(df)
+    seen = set()
+
+    def watched(self, *given, **more):
+        seen.add(torch.get_num_threads())
+        return swept(self, *given, **more)
+
+    swept = StructuralModel.complete
+    monkeypatch.setattr(StructuralModel, "complete", watched)
+    for ask in (
+        lambda: model.effect("y", {"t": 1}, {"t": 0}, interval=0.95),
+        lambda: model.curve("y", "t", [0, 1]),
+        lambda: model.counterfactual(df, {"t": 1}, interval=0.95),
+        lambda: write_report(model, df, tmp_path / "page.html", effect=("t", "y")),
+    ):
+        ask()
+        assert seen == {1}
+        assert torch.get_num_threads() == 2
+        seen.clear()

@@ -135,7 +135,8 @@ def fit(
         show_kinds(model.kinds_)
     for name, members in model.blocks_.items():
         arrows = sum(map(len, members.values()))
-        say(f"block {name}: {len(members)} columns, {arrows} arrows kept to write their law")
+        kept = f"{arrows} arrow{'s' * (arrows != 1)}"
+        say(f"block {name}: {len(members)} columns, {kept} kept to write their law")
     say(f"{chosen_sentence(model)}; {seconds:.1f} s")
     for sentence in model.loss_["sentence"]:
         say(f"  {sentence}")

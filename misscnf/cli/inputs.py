@@ -226,7 +226,8 @@ def read_graph(
     named = _named_lists("--block", blocks or (), "a name and columns, such as w: age, sex")
     if not names_a_file(source) and re.fullmatch(r"[^\s;>]*[./\\][^\s;>]*", source):
         raise InputError(f"--graph: there is no file {source!r}; check the path.")
-    with naming(f"--graph {source!r}"):
+    brief = source if len(source) <= 80 else f"{source[:79]}…"
+    with naming(f"--graph {brief!r}"):
         graph = CausalGraph.read(source, named)
     with naming("--latent"):
         return CausalGraph.read(graph, latent=read_latents(latents or ()))

@@ -18,6 +18,7 @@ from misscnf.cli.options import (
     Quiet,
     Seed,
     Separator,
+    ValuesOnly,
     option,
 )
 
@@ -33,6 +34,7 @@ def log_prob(
         list[str] | None, option("--given", "A column to condition on; may be repeated.", "NAME")
     ] = None,
     do: Do = None,
+    values_only: ValuesOnly = False,
     out: Out = "-",
     memory: Memory = None,
     seed: Seed = 0,
@@ -62,7 +64,8 @@ def log_prob(
     fitted = inputs.open_model(model, quiet=quiet)
 
     def scores(rows: pd.DataFrame, seed: int, before: int = 0) -> pd.DataFrame:
-        found = fitted.log_prob(rows, given=given or (), do=arm, quality=True, seed=seed)
+        holes, shown = not values_only, given or ()
+        found = fitted.log_prob(rows, given=shown, do=arm, holes=holes, seed=seed, quality=True)
         table = pd.DataFrame(found).reset_index(drop=True)
         table.insert(0, ".id", range(before + 1, before + len(table) + 1))
         return table

@@ -115,4 +115,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard outpu
 WithLatents = Annotated[
     bool, typer.Option("--latents", help="Hidden causes have columns too, in their own unit.")
 ]
+WithHoles = Annotated[
+    bool, typer.Option("--holes", help="Rows as collected, where the graph says what is lost.")
+]
+ValuesOnly = Annotated[
+    bool, typer.Option("--values-only", help="Leave out what is lost, where the graph says why.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no notes and no progress.")]

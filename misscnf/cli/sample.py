@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from misscnf.cli.endings import in_a_sentence
-from misscnf.cli.options import Do, Json, Model, Out, Quiet, Seed, WithLatents, option
+from misscnf.cli.options import Do, Json, Model, Out, Quiet, Seed, WithHoles, WithLatents, option
 
 __all__ = ["sample"]
 
@@ -17,6 +17,7 @@ def sample(
     rows: Annotated[int, option("--rows", "How many rows.", "N", min=1)],
     do: Do = None,
     out: Out = "-",
+    holes: WithHoles = False,
     latents: WithLatents = False,
     seed: Seed = 0,
     json: Json = False,
@@ -28,5 +29,5 @@ def sample(
     outputs.check_table_target(out, json=json)
     arm = arguments.read_arm(do, "--do", inputs.outline(model))
     fitted = inputs.open_model(model, quiet=quiet)
-    drawn = fitted.sample(rows, do=arm, seed=seed, latents=latents)
+    drawn = fitted.sample(rows, do=arm, holes=holes, latents=latents, seed=seed)
     outputs.write_table(drawn, out, json=json)

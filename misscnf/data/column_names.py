@@ -141,15 +141,26 @@ def locate_columns(
             )
     absent = [node for node in nodes if not places[node]]
     if absent and require_all:
-        raise InputError("; ".join(_absence(node, frame.columns) for node in absent) + ".")
+        raise InputError(_absence(absent, frame.columns))
     if absent:
         logger.info("Nodes without a column are missing in every row: %s.", listed(absent))
     return {node: found[0] for node, found in places.items() if found}
 
 
-def _absence(node: str, columns: pd.Index) -> str:
+def _absence(nodes: Sequence[str], columns: pd.Index) -> str:
+    """Says which nodes have no column: those with a name like theirs, and what there is."""
     folded = {str(name).casefold(): name for name in columns}
-    close = [folded[name] for name in difflib.get_close_matches(node.casefold(), folded)]
-    if close:
-        return f"node {node!r} has no column in the table (did you mean {listed(close)}?)"
-    return f"node {node!r} has no column in the table, which has {listed(columns)}"
+    said, strange = [], []
+    for node in nodes:
+        close = [folded[name] for name in difflib.get_close_matches(node.casefold(), folded)]
+        if close:
+            said.append(
+                f"node {node!r} has no column in the table (did you mean {listed(close)}?)"
+            )
+        else:
+            strange.append(node)
+    if strange:
+        have = "node {} has" if len(strange) == 1 else "nodes {} have"
+        of = f"{have.format(listed(strange))} no column in the table, which has {listed(columns)}"
+        said.append(of)
+    return "; ".join(said) + "."

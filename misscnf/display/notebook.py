@@ -67,12 +67,16 @@ class Rewritten:
 
     def __init__(self) -> None:
         self._output: Any = None
+        self.heading = ""
+        """what stands above every line"""
 
     def write(self, line: str, share: float | None) -> None:
         """Shows a line, and a bar with the share that is done, if that is known."""
         value = "" if share is None else f' value="{share:.4f}"'
         bar = f'<progress{value} style="width:12em;vertical-align:middle"></progress>'
-        self._show({"text/html": f"<div>{bar} {_text(line)}</div>", "text/plain": line})
+        above = f"<div>{_text(self.heading)}</div>" if self.heading else ""
+        plain = f"{self.heading}\n{line}" if self.heading else line
+        self._show({"text/html": f"{above}<div>{bar} {_text(line)}</div>", "text/plain": plain})
 
     def clear(self) -> None:
         """Leaves nothing behind, if there was anything."""

@@ -77,6 +77,15 @@ class ProgressBar:
         if self._lines or self._output is not None:
             self._say(done, total, note, what or self._what)
 
+    def say(self, sentence: str) -> None:
+        """Says what is under way: in the log and, where nobody reads that, beside the bar."""
+        logger.info("%s", sentence)
+        if self._output is not None:
+            self._output.heading = sentence
+            self._output.write(self._what, None)
+        elif self._bar is not None and not logger.isEnabledFor(logging.INFO):
+            self._bar.console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+
     def rows(self, done: int, total: int, what: str) -> None:
         """Shows how many rows of a pass are done, and how many a second since it began."""
         now = time.monotonic()

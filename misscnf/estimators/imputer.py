@@ -25,7 +25,8 @@ from misscnf.data.column_names import ArrayLike, column_names, name_columns
 from misscnf.data.kinds import Kinds
 from misscnf.data.table import IncompleteTable
 from misscnf.errors import InputError
-from misscnf.estimators.misscnf import ORDERED, HoleyMixin, MissCNF, ordered_graph
+from misscnf.estimators.inputs import ORDERED, ordered_graph
+from misscnf.estimators.misscnf import HoleyMixin, MissCNF
 from misscnf.fitting.settings import Settings
 from misscnf.graph import CausalGraph, GraphLike
 from misscnf.queries.asking import check_count

@@ -18,7 +18,6 @@ causal claim: it says nothing about interventions.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import math
 import os
@@ -34,21 +33,18 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from misscnf.data.column_names import ArrayLike, name_columns
-from misscnf.data.kinds import Kinds, say_rounded
-from misscnf.data.large_table import LargeTable
-from misscnf.data.panel import Panel, read_template
+from misscnf.data.kinds import Kinds
 from misscnf.data.rows import MemoryRows, RowSource, SelectedRows
-from misscnf.data.streams import TableStream, open_stream
-from misscnf.data.table import IncompleteTable, Schema, Table, holed_columns, read_table
-from misscnf.data.ties import Ties, read_ties, tied_keys, tied_schema
+from misscnf.data.table import IncompleteTable, Table, read_table
+from misscnf.data.ties import Ties
 from misscnf.display.notebook import card
 from misscnf.display.progress import ProgressBar, Shown
 from misscnf.draws import derive_generator
 from misscnf.errors import InputError
 from misscnf.estimators.fitted import FittedFlow, facts
+from misscnf.estimators.inputs import InputReader, Inputs
 from misscnf.fitting.fit import Fitted, fit_model
 from misscnf.fitting.many_rows import fit_many
-from misscnf.fitting.select.parents import arrange_blocks, whole_members
 from misscnf.fitting.select.roughness import Rough
 from misscnf.fitting.settings import Settings, preset_settings
 from misscnf.fitting.train.loop import EpochRecord
@@ -61,17 +57,13 @@ from misscnf.identification import (
     unlikely_values,
     warning_sentence,
 )
-from misscnf.identification.projection import shown_graph
 from misscnf.identification.settings import CheckSettings
 from misscnf.model import Structure
 from misscnf.queries.asking import Asked, Cache
 from misscnf.queries.support import rough_sentence
 from misscnf.workers import workers
 
-__all__ = ["MissCNF", "ORDERED", "ordered_graph"]
-
-ORDERED = "ordered"
-"""The graph in which each column depends on all before it, in the order of the table."""
+__all__ = ["HoleyMixin", "MissCNF"]
 
 logger = logging.getLogger("misscnf")
 
@@ -251,174 +243,70 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
             >>> model.summary()["form"].tolist()
             ['line', 'line']
         """
-        settings = preset_settings(self.preset, self.settings)
-        stream = self._stream(df, validation, memory, settings)
-        if stream is not None:
-            source: pd.DataFrame | IncompleteTable = stream.head()
-        else:
-            source = df if isinstance(df, IncompleteTable) else read_table(name_columns(df))
-        given, panel, schema, keys = source, None, None, None
-        if self.id is not None or self.time is not None:
-            panel, schema, source = self._read_panel(source, settings)
-            graph = panel.graph(dict(zip(schema.nodes, schema.domains, strict=True)))
-            if self.progress is not False:
-                logger.info("The table over time: %s", panel.summary)
-            key_of = panel.unrolled().keys
-            keys = [key_of[name] for name in graph.nodes]
-        else:
-            for name in ("untied", "varying"):
-                if getattr(self, name) is not None:
-                    raise InputError(f"{name}= is for a table over time; give id= and time= too.")
-            graph = self._read_graph(source.columns).with_auxiliary(self.auxiliary, source.columns)
-            holed = partial(holed_columns, source) if stream is None else stream.holed_columns
-            graph = graph.with_loss(self.loss, holed() if self.loss is not None else ())
-        _check_hidden(graph, settings)
-        device = _device(self.device)
-        if self.unseen not in ("error", "missing"):
-            raise InputError(f"unseen is 'error' or 'missing'; got {self.unseen!r}.")
-        if stream is None and len(source) < 2:
-            raise InputError(
-                "the table has one row (n_samples=1), where nothing varies; give at least two."
-            )
-        rules, latent = settings.kinds, graph.latent
-        kinds = None if panel is not None else self.kinds
-        about: dict[str, Any] = {"kinds": kinds, "rules": rules, "latent": latent}
-        large = None
-        if stream is None:
-            table = IncompleteTable.read(source, graph.nodes, schema, **about)
-        else:
-            chosen: dict[str, Any] = {
-                "sample_rows": settings.streaming.sample_rows,
-                "columns_at_once": settings.streaming.columns_at_once,
-                "seed": self.seed,
-            }
-            with ProgressBar("reading rows", show=self.progress) as bar:
-                chosen["tell"] = bar.rows
-                large = LargeTable.read(stream, graph.nodes, **about, **chosen)
-            table = large.sample
-        ties = None if self.ties is None else read_ties(self.ties, graph)
-        if ties is not None:
-            if isinstance(source, IncompleteTable):
-                raise InputError("ties are for a table that was not read yet; give a DataFrame.")
-            schema = tied_schema(table, ties, self.kinds, rules)
-            table = IncompleteTable.read(source, graph.nodes, schema)
-        say_rounded(table.schema.columns, visits=panel is not None)
-        if table is not df and self.progress is not False:
-            logger.info("The kinds of the columns:\n%s", _kinds(table.schema, panel))
-        graph = _arranged(graph, table, settings)
-        table = table.in_order(graph.nodes)
-        if large is not None:
-            large = large.in_order(graph.nodes)
-        shown = table.observed if large is None else large.patterns
-        richer = settings.selection.whole_members
-        lines = [] if richer else whole_members(graph, shown)
-        keys = keys if ties is None else tied_keys(graph, ties)
-        lines += _lines_of_loss(graph, shown, keys or graph.nodes)
-        lines += map(graph.index, graph.auxiliary)
-        structure = Structure.of(graph, table.schema.domains, keys, lines)
-        self._check_families(structure, shown, settings)
-        unlikely = unlikely_values(table, CheckSettings().unlikely)
+        settings, device = preset_settings(self.preset, self.settings), _device(self.device)
+        inputs = InputReader(self, settings).read(df, validation, memory)
+        structure = inputs.structure(settings.selection)
+        self._check_families(structure, inputs.shown, settings)
+        unlikely = unlikely_values(inputs.table, CheckSettings().unlikely)
         for one in unlikely:
             logger.warning("Unlikely value: %s.", one.sentence)
-        self.panel_ = panel
-        train, held_out, shift = self._split(table, validation)
-        of_all = large is None
+        train, held_out, shift = self._split(inputs, validation)
         with ProgressBar("fitting", show=self.progress) as bar, workers(n_jobs, cluster):
-            how: dict[str, Any] = {"seed": self.seed, "device": device}
-            how["checkpoint"] = checkpoint
-            how["watch"] = partial(_show_epoch, bar, shift)
-            if large is None:
-                fitted = fit_model(structure, train, held_out, settings, **how)
+            how: dict[str, Any] = {"seed": self.seed, "device": device, "checkpoint": checkpoint}
+            how["watch"], how["say"] = partial(_show_epoch, bar, shift), bar.say
+            if inputs.large is None:
+                fitted, of_all = fit_model(structure, train, held_out, settings, **how), False
             else:
-                sample = train, held_out
+                rows, sample = inputs.large.rows, (train, held_out)
                 how["tell"] = bar.rows
-                fitted, of_all = fit_many(structure, large.rows, sample, settings, **how)
-        if large is not None and of_all:
-            shift = large.log_slope, math.nan
+                fitted, of_all = fit_many(structure, rows, sample, settings, **how)
+        if inputs.large is not None and of_all:
+            shift = inputs.large.log_slope, math.nan
+        self.settings_, self.unlikely_ = settings, unlikely
+        self._keep_inputs(inputs, of_all=of_all)
+        self._keep_fit(fitted, shift)
+        self.denied_ = denied_by_rows(*_measured(self.graph_, inputs.table))
+        self._warn()
+        return self
+
+    def _keep_inputs(self, inputs: Inputs, *, of_all: bool) -> None:
+        """Keeps the table, and of how many rows it stands for the fit and the draws are."""
+        table, large = inputs.table, inputs.large
+        self.panel_, self.schema_, self.kinds_ = (
+            inputs.panel,
+            table.schema,
+            table.schema.describe(),
+        )
+        self._table, self._digest = replace(table, outside=()), table.digest
+        self._drawn_from = None if large is None else len(large)
+        self._stands_for = len(large) if large is not None and of_all else None
+        self._note_columns(inputs.columns)
+
+    def _keep_fit(self, fitted: Fitted, shift: tuple[float, float]) -> None:
+        """Keeps what a fit found; the shift brings log-densities into the user's units."""
         graph = fitted.structure.graph  # rows may have named further drivers of a loss
-        self.graph_, self.schema_, self.settings_ = graph, table.schema, settings
-        self.kinds_, self.unlikely_ = table.schema.describe(), unlikely
+        self.graph_ = graph
         self.model_ = fitted.model.eval().requires_grad_(requires_grad=False)
+        self._cache = Cache(Asked(self.model_))
         self.forms_ = dict(zip(graph.nodes, fitted.forms, strict=True))
         compared = fitted.comparison
         self.comparison_ = None if compared is None else compared.to_dict(fitted.structure)
         self.rough_ = _rough(fitted, self.settings_.selection.rough_p_value)
-        for name, said in self.rough_.items():
-            if "beside" in said:
-                logger.warning("%s", rough_sentence(name, said))
         blocks = fitted.structure.blocks
         self.rivals_ = {graph.nodes[blocks[b][0]]: rival for b, rival in fitted.rivals.items()}
         self.timings_ = dict(fitted.timings)
         self.loss_starts_ = pd.DataFrame([start.to_dict() for start in fitted.loss_starts])
         self.loss_evidence_ = fitted.loss_evidence
-        self.denied_ = denied_by_rows(*_measured(graph, table))
-        self._table, self._cache = replace(table, outside=()), Cache(Asked(self.model_))
-        self._digest = table.digest
-        self._stands_for = None if large is None or not of_all else len(large)
-        self._drawn_from = None if large is None else len(large)
         self.history_ = _history(fitted.history, shift)
-        kept = pd.DataFrame | str | os.PathLike | IncompleteTable | TableStream
-        named = isinstance(df, kept)
-        self._note_columns(given.columns if named else given.shape[1])
-        for doubt in self.loss_["doubt"] if graph.own_losses else ():
+
+    def _warn(self) -> None:
+        """Says what answers should be read with care for."""
+        for name, said in self.rough_.items():
+            if "beside" in said:
+                logger.warning("%s", rough_sentence(name, said))
+        for doubt in self.loss_["doubt"] if self.graph_.own_losses else ():
             if doubt:
                 logger.warning("%s", doubt)
-        return self
-
-    def _stream(
-        self,
-        df: Table | ArrayLike,
-        validation: float | Table | ArrayLike,
-        memory: str | float | None,
-        settings: Settings,
-    ) -> TableStream | None:
-        """Opens a table that takes more memory than it may; None where it is read as it is."""
-        if memory is None:
-            return None
-        stream = open_stream(df, memory, settings.streaming.bytes_a_cell)
-        if stream is None:
-            return None
-        if self.id is not None or self.time is not None or self.ties is not None:
-            raise InputError(
-                f"{stream.name} takes more than memory={memory!r}, and tables over time or with "
-                f"ties are read into memory; give more memory, or some of the people."
-            )
-        if not isinstance(validation, int | float):
-            raise InputError(
-                f"{stream.name} takes more than memory={memory!r}; validation is a share then."
-            )
-        return stream
-
-    def _read_graph(self, names: Sequence[Any] | pd.Index) -> CausalGraph:
-        if self.graph is None:
-            raise InputError("a causal graph is needed: MissCNF(graph), such as 'a -> b; b -> c'.")
-        if isinstance(self.graph, str) and self.graph == ORDERED:
-            return ordered_graph(names)
-        return CausalGraph.read(self.graph, self.blocks, self.latent)
-
-    def _read_panel(
-        self, source: pd.DataFrame | IncompleteTable, settings: Settings
-    ) -> tuple[Panel, Schema, pd.DataFrame]:
-        """Reads a long table by the graph over time, and returns its codecs and wide rows."""
-        if self.id is None or self.time is None or isinstance(source, IncompleteTable):
-            raise InputError(
-                "a table over time is a DataFrame or a file, and needs both id= and time=: the "
-                "columns that say who and when."
-            )
-        for name in ("blocks", "auxiliary", "ties"):
-            if getattr(self, name) is not None:
-                raise InputError(
-                    f"{name}= is not there yet for tables over time; leave it out, or give a wide "
-                    f"table with a column a visit."
-                )
-        template = read_template(self.graph, self.time, self.latent)
-        if self.loss is not None:
-            holes = [n for n in template.varying if n in source and source[n].isna().any()]
-            template = template.with_loss(self.loss, holes, self.time)
-        if self.untied is not None and self.untied is not False:
-            template = template.without_ties(self.untied)
-        about = (template, self.id, self.time, self.kinds, settings.kinds, self.varying or ())
-        return Panel.learn(source, *about)
 
     def _check_families(self, structure: Structure, observed: Tensor, settings: Settings) -> None:
         """Warns of families that no row shows whole; refuses to train networks on them."""
@@ -443,14 +331,15 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
             logger.warning("%s", sentence[0].upper() + sentence[1:])
 
     def _split(
-        self, table: IncompleteTable, validation: float | Table | ArrayLike
+        self, inputs: Inputs, validation: float | Table | ArrayLike
     ) -> tuple[RowSource, RowSource | None, tuple[float, float]]:
         """Returns rows to learn from and held-out ones, and what turns nats into users' units."""
+        table = inputs.table
         rows, slopes = MemoryRows(table.values, table.observed), table.log_slope()
         if not isinstance(validation, int | float):
             given = name_columns(validation)
-            if self.panel_ is not None:
-                given = self.panel_.wide(read_table(given))
+            if inputs.panel is not None:
+                given = inputs.panel.wide(read_table(given))
             other = IncompleteTable.read(given, table.nodes, table.schema, unseen=self.unseen)
             shift = float(slopes.mean()), float(other.log_slope().mean())
             return rows, MemoryRows(other.values, other.observed), shift
@@ -477,14 +366,6 @@ class MissCNF(HoleyMixin, FittedFlow, BaseEstimator):
         return bundle
 
 
-def _kinds(schema: Schema, panel: Panel | None) -> str:
-    """Returns the table of kinds as text; over time with a line a column, not one a visit."""
-    shown = schema.describe()
-    if panel is not None:
-        shown = panel.described(shown)
-    return shown.to_string(index=False)
-
-
 def _measured(graph: CausalGraph, table: IncompleteTable) -> tuple[CausalGraph, IncompleteTable]:
     """Leaves out what is known beforehand, as the time of a visit is: no test speaks of it."""
     known = {table.nodes[j] for j in table.schema.fixed}
@@ -499,49 +380,6 @@ def _around_hidden(graph: CausalGraph) -> list[int]:
     """Returns hidden causes and their children."""
     hidden = graph.latent_nodes
     return [i for i, family in enumerate(graph.families) if hidden.intersection(family)]
-
-
-def _check_hidden(graph: CausalGraph, settings: Settings) -> None:
-    """Refuses networks beside hidden causes that nothing was compared with."""
-    if (
-        graph.latent
-        and settings.train
-        and not (settings.selection.compare and settings.linear_start)
-    ):
-        raise InputError(
-            f"the preset {settings.preset!r} gives every node a network, and beside hidden causes "
-            f"({', '.join(graph.latent)}) rows cannot tell how these bend; use preset='auto' or "
-            f"'linear', where hidden causes act by lines."
-        )
-
-
-def _arranged(graph: CausalGraph, table: IncompleteTable, settings: Settings) -> CausalGraph:
-    """Returns the graph with the arrows inside blocks, and into auxiliary columns."""
-    if not (graph.blocks or graph.auxiliary):
-        return graph
-    shown = shown_graph(graph)
-    part = table.in_order(shown.nodes)
-    rows = (part.values, part.observed, part.schema.domains)
-    arranged = arrange_blocks(shown, *rows, settings.selection)
-    if not graph.latent:
-        return arranged
-    return graph.arranged(arranged.edges_inside, arranged.nodes)
-
-
-def _lines_of_loss(graph: CausalGraph, observed: Tensor, keys: Sequence[str]) -> list[int]:
-    """Returns the indicators that stay logistic lines.
-
-    A flexible law of a loss that reads what it hides follows the shape of the values instead. Tied
-    losses are lines together.
-    """
-    shown = observed.all(0)
-    found = {keys[i] for i in graph.indicators if not bool(shown[list(graph.parents[i])].all())}
-    return [i for i in graph.indicators if keys[i] in found]
-
-
-def ordered_graph(names: Sequence[str] | pd.Index) -> CausalGraph:
-    """Returns the graph in which each column depends on all before it."""
-    return CausalGraph.from_edges(itertools.combinations(names, 2), names)
 
 
 def _show_epoch(

@@ -30,7 +30,7 @@ def expected_duration(structure: Structure, rows: RowSource) -> str:
     """Returns the sentence."""
     least, most = expected_seconds(structure, rows)
     return (
-        f"tests which means bend, and fits lines, curves or networks; that takes roughly "
+        f"the fit tests which means bend, and fits lines, curves or networks; that takes roughly "
         f"{_words(least)} of processor time if all are lines, {_words(most)} if most are curves, "
         f"more if networks are trained."
     )

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -438,6 +438,7 @@ def fit_model(
     device: torch.device | str = "cpu",
     checkpoint: str | os.PathLike[str] | None = None,
     watch: Watcher | None = None,
+    say: Callable[[str], object] | None = None,
 ) -> Fitted:
     """Fits a causal flow to incomplete rows.
 
@@ -450,6 +451,7 @@ def fit_model(
         device: Where networks are trained.
         checkpoint: A directory that lets an interrupted fit go on.
         watch: Called after each epoch.
+        say: Is told how long the fit may take, before it starts; the log by default.
     """
     _check_gradient(structure, settings)
     task = _Task(structure, train, validation, settings, seed, device, checkpoint, watch)
@@ -457,7 +459,7 @@ def fit_model(
         return task.with_roughness(task.only_line())
     if not (settings.selection.compare and settings.linear_start):
         return _all_networks(task)
-    logger.info("%s", expected_duration(structure, task.everything))
+    (say or logger.info)(expected_duration(structure, task.everything))
     fitted = _nonlinear_means(task)
     if structure.graph.latent:
         fitted = task.bend_beside_hidden(fitted)

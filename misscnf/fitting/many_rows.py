@@ -66,6 +66,7 @@ def fit_many(
     device: torch.device | str = "cpu",
     checkpoint: str | os.PathLike[str] | None = None,
     watch: Watcher | None = None,
+    say: Callable[[str], object] | None = None,
     tell: Tell | None = None,
 ) -> tuple[Fitted, bool]:
     """Fits a causal flow to rows that memory does not hold.
@@ -79,17 +80,14 @@ def fit_many(
         device: Where networks are trained.
         checkpoint: A directory that lets an interrupted fit go on.
         watch: Called after each epoch, and after each pass.
+        say: Is told how long the fit of the sample may take, before it starts.
         tell: Is told how far a pass over all rows has come.
 
     Returns:
         The fit, and whether it is that of all rows; otherwise it is that of the sample.
     """
-    about: dict[str, Any] = {
-        "seed": seed,
-        "device": device,
-        "checkpoint": checkpoint,
-        "watch": watch,
-    }
+    about: dict[str, Any] = {"seed": seed, "device": device, "checkpoint": checkpoint}
+    about |= {"watch": watch, "say": say}
     line = structure.build(Shape(hidden=())).linear_forms()
     if not settings.train and all(form is not None for form in line):
         followed = rows if tell is None else ToldRows(rows, tell, "sums of all rows")
@@ -106,36 +104,76 @@ def fit_many(
     logger.info(
         "The forms are those of %d rows by chance; now all %d rows move them.", few, len(rows)
     )
-    trained, timings = list[EpochRecord](), Timings(fitted.timings)
-    if _networks(fitted.model):
-        place = _checkpoint(checkpoint, "networks, all rows", fitted, rows, settings, seed)
-        to_train = (rows, held_out, settings, seed, device, watch, place, tell)
-        with timings.stage("networks, all rows"):
-            model, trained = train_in_lanes(fitted.model, *to_train)
-        fitted = replace(fitted, model=model)
-    if all(form is not None for form in fitted.model.linear_forms()):
-        followed = rows if tell is None else ToldRows(rows, tell, "sums of all rows")
+    _say_rivals(fitted)
+    every = _EveryRow(rows, train, held_out, settings, seed, device, checkpoint, watch, tell)
+    return every.move(fitted), True
+
+
+@dataclass(frozen=True, eq=False)
+class _EveryRow:
+    """All rows, which move the fit of a sample on; the fields are as in `fit_many`."""
+
+    rows: RowSource
+    train: RowSource
+    held_out: RowSource | None
+    settings: Settings
+    seed: int
+    device: torch.device | str
+    checkpoint: str | os.PathLike[str] | None
+    watch: Watcher | None
+    tell: Tell | None
+
+    def move(self, fitted: Fitted) -> Fitted:
+        """Returns the fit of all rows: networks first, then lines and curves around them."""
+        timings, rows, trained = Timings(fitted.timings), len(self.rows), list[EpochRecord]()
+        if _networks(fitted.model):
+            with timings.stage("networks, all rows"):
+                fitted, trained = self._train_networks(fitted)
         with timings.stage("all rows"):
-            found = fit_linear_gaussian(fitted.structure, followed, settings.solving)
-        model, passes = found.model, [found.log_prob]
-    else:
-        place = _checkpoint(checkpoint, "all rows", fitted, rows, settings, seed)
-        to_move = (rows, train, settings, seed, watch, place, tell)
-        with timings.stage("all rows"):
-            model, passes = move_to_all(fitted.model, *to_move)
+            model, passes = self._solve_lines(fitted)
+        history = [
+            *(replace(record, stage=f"networks, all {rows} rows") for record in trained),
+            *(EpochRecord(epoch=0, train=mean, stage=f"all {rows} rows") for mean in passes),
+        ]
+        history = [replace(record, epoch=number + 1) for number, record in enumerate(history)]
+        return replace(fitted, model=model, history=history, rivals={}, timings=timings)
+
+    def _train_networks(self, fitted: Fitted) -> tuple[Fitted, list[EpochRecord]]:
+        place = self._place("networks, all rows", fitted)
+        about = (self.settings, self.seed, self.device, self.watch, place, self.tell)
+        model, trained = train_in_lanes(fitted.model, self.rows, self.held_out, *about)
+        return replace(fitted, model=model), trained
+
+    def _solve_lines(self, fitted: Fitted) -> tuple[StructuralModel, list[float]]:
+        """Returns the model, and the mean log-density of each pass."""
+        rows, tell = self.rows, self.tell
+        if all(form is not None for form in fitted.model.linear_forms()):
+            followed = rows if tell is None else ToldRows(rows, tell, "sums of all rows")
+            found = fit_linear_gaussian(fitted.structure, followed, self.settings.solving)
+            return found.model, [found.log_prob]
+        place = self._place("all rows", fitted)
+        about = (self.settings, self.seed, self.watch, place, tell)
+        return move_to_all(fitted.model, rows, self.train, *about)
+
+    def _place(self, stage: str, fitted: Fitted) -> Checkpoint | None:
+        """Returns where a stage is kept, so that it can go on."""
+        if self.checkpoint is None:
+            return None
+        start = [float(part.detach().double().sum()) for part in fitted.model.parameters()]
+        about = {"settings": self.settings.to_dict(), "seed": self.seed, "start": start}
+        about["keeps"] = "its place"
+        return Checkpoint(self.checkpoint, stage, fingerprint(about, self.rows))
+
+
+def _say_rivals(fitted: Fitted) -> None:
+    """Says where a sample hardly tells one form from another."""
     for block, rival in fitted.rivals.items():
         logger.info(
             "The sample hardly tells whether the law of %r is the %s that was not taken; "
             "intervals of a fit to all rows take the form as given.",
-            structure.graph.nodes[fitted.model.blocks[block][0]],
+            fitted.structure.graph.nodes[fitted.model.blocks[block][0]],
             rival.form,
         )
-    history = [
-        *(replace(record, stage=f"networks, all {len(rows)} rows") for record in trained),
-        *(EpochRecord(epoch=0, train=mean, stage=f"all {len(rows)} rows") for mean in passes),
-    ]
-    history = [replace(record, epoch=number + 1) for number, record in enumerate(history)]
-    return replace(fitted, model=model, history=history, rivals={}, timings=timings), True
 
 
 @dataclass(frozen=True)
@@ -326,18 +364,3 @@ def _for_sample(settings: Settings, rows: int) -> Settings:
 
 def _vector(parts: list[Tensor]) -> Tensor:
     return torch.cat([part.detach().flatten() for part in parts])
-
-
-def _checkpoint(
-    folder: str | os.PathLike[str] | None,
-    stage: str,
-    fitted: Fitted,
-    rows: RowSource,
-    settings: Settings,
-    seed: int,
-) -> Checkpoint | None:
-    if folder is None:
-        return None
-    start = [float(part.detach().double().sum()) for part in fitted.model.parameters()]
-    about = {"settings": settings.to_dict(), "seed": seed, "start": start, "keeps": "its place"}
-    return Checkpoint(folder, stage, fingerprint(about, rows))

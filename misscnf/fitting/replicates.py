@@ -186,90 +186,103 @@ def replicate_fit(
         rows = rows_by_chance(rows, settings.streaming.information_rows)
     with timings.stage("other forms"):
         solved = solve_rivals(model, structure, rows, settings, seed, rivals or {})
-    about = (structure, rows, settings, seed, count, watch, timings, stands_for)
-    found = replace(_replicate(model, *about, whole=whole), rivals=solved)
+    fit = _Fit(model, structure, rows, settings, seed, stands_for, timings)
+    found = _of_lines(fit, count, whole=whole) if fit.solved else _of_networks(fit, count, watch)
     stages = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in timings.items())
     logger.debug("replicates of the fit: %s.", stages)
-    return found
+    return replace(found, rivals=solved)
 
 
-def _replicate(
-    model: StructuralModel,
-    structure: Structure,
-    rows: RowSource,
-    settings: Settings,
-    seed: int,
-    count: int | None,
-    watch: EpochWatcher | None,
-    timings: Timings,
-    stands_for: int | None,
-    *,
-    whole: bool,
-) -> Replicates:
-    replication = settings.replicates
-    solved = _is_solved(model)
-    count = count or (replication.solved if solved else replication.networks)
-    if solved and stands_for is None and not whole and len(rows) > replication.most_rows:
-        by_some = _by_some(model, rows, count, settings, seed, timings)
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """A fit that is replicated, and the rows that it is of."""
+
+    model: StructuralModel
+    structure: Structure
+    rows: RowSource
+    settings: Settings
+    seed: int
+    stands_for: int | None
+    """how many rows the fit is of, where `rows` are some of them"""
+    timings: Timings
+
+    @property
+    def solved(self) -> bool:
+        """Whether nothing of it was trained."""
+        return all(self.model.block(block).solvable for block in range(len(self.model.blocks)))
+
+    def line(self) -> _Fit:
+        """Returns the linear model of the same rows."""
+        with self.timings.stage("linear model"):
+            return replace(self, model=fit_linear(self.structure, self.rows, self.settings).model)
+
+
+def _of_lines(fit: _Fit, count: int | None, *, whole: bool) -> Replicates:
+    """Returns replicates of lines and curves: one step from the fit each."""
+    rules, rows = fit.settings.replicates, len(fit.rows)
+    count = count or rules.solved
+    if fit.stands_for is None and not whole and rows > rules.most_rows:
+        by_some = _by_some(fit, count)
         if by_some is not None:
             return by_some
-    lines = settings.linear_start and not solved
-    weights = bootstrap_weights(max(count, lines * replication.solved), len(rows), seed)
-    if solved:
-        return _one_step(model, rows, weights, settings, seed, timings, stands_for)
-    starts, line = list[StructuralModel | None]([None] * count), None
-    if lines:
-        with timings.stage("linear model"):
-            found_line = fit_linear(structure, rows, settings).model
-        line = _one_step(found_line, rows, weights, settings, seed, timings, stands_for)
-        starts, weights = list(line.models[:count]), weights[:count]
-    if stands_for is not None:
-        weights = weights_standing_for(count, len(rows), stands_for, seed)
-    models = []
-    for replicate, start in enumerate(starts):
-        found = _afresh(model, start)
-        found.initialise(derive_generator(seed, "replicate", replicate))
-        models.append(found.float())
-    generator, effort = derive_generator(seed, "particles"), settings.integration.completions
-    times = replication.completions_of_networks
-    with timings.stage("completing rows"):
-        completions = Completions.draw(model, rows, times, generator, effort).to(torch.float32)
-    order = torch.randperm(len(completions), generator=derive_generator(seed, "held out"))
-    held_out = int(replication.held_out * len(order))
-    split = order[held_out:], order[:held_out]
-    training = replace(settings.training, steps_an_epoch=replication.steps_an_epoch)
-    settings = replace(settings, training=training)
-    with timings.stage("training"):
-        train_ensemble(models, completions, split, weights.float(), settings, seed, watch)
-    models = [found.double().eval().requires_grad_(requires_grad=False) for found in models]
-    doubt = None if line is None else line.doubt
-    return Replicates(models, replication, doubt=doubt, line=line)
+    return _one_step(fit, bootstrap_weights(count, rows, fit.seed))
 
 
-def _by_some(
-    model: StructuralModel,
-    rows: RowSource,
-    count: int,
-    settings: Settings,
-    seed: int,
-    timings: Timings,
-) -> Replicates | None:
+def _by_some(fit: _Fit, count: int) -> Replicates | None:
     """Returns replicates by rows that stand for all; None where these are too few to tell."""
-    some = rows_by_chance(rows, settings.streaming.information_rows)
-    weights = bootstrap_weights(count, len(some), seed)
-    found = _one_step(model, some, weights, settings, seed, timings, len(rows))
+    some = rows_by_chance(fit.rows, fit.settings.streaming.information_rows)
+    weights = bootstrap_weights(count, len(some), fit.seed)
+    found = _one_step(replace(fit, rows=some, stands_for=len(fit.rows)), weights)
     about = found.information
     if found.doubt is None and about is not None:
         shares = about.fewest_shares()
-        if shares >= settings.replicates.fewest_shares:
+        if shares >= fit.settings.replicates.fewest_shares:
             return found
         logger.debug("%d rows are too few for an interval: %.0f shares.", len(some), shares)
     return None
 
 
-def _is_solved(model: StructuralModel) -> bool:
-    """Says whether the model has nothing that is trained."""
-    return all(model.block(block).solvable for block in range(len(model.blocks)))
+def _of_networks(fit: _Fit, count: int | None, watch: EpochWatcher | None) -> Replicates:
+    """Returns replicates of networks: all are trained together, on the same completed rows."""
+    rules, settings, seed = fit.settings.replicates, fit.settings, fit.seed
+    count = count or rules.networks
+    models, weights, line = _start_networks(fit, count)
+    generator, effort = derive_generator(seed, "particles"), settings.integration.completions
+    about = (rules.completions_of_networks, generator, effort)
+    with fit.timings.stage("completing rows"):
+        completions = Completions.draw(fit.model, fit.rows, *about).to(torch.float32)
+    order = torch.randperm(len(completions), generator=derive_generator(seed, "held out"))
+    held_out = int(rules.held_out * len(order))
+    split = order[held_out:], order[:held_out]
+    training = replace(settings.training, steps_an_epoch=rules.steps_an_epoch)
+    settings = replace(settings, training=training)
+    with fit.timings.stage("training"):
+        train_ensemble(models, completions, split, weights.float(), settings, seed, watch)
+    models = [found.double().eval().requires_grad_(requires_grad=False) for found in models]
+    doubt = None if line is None else line.doubt
+    return Replicates(models, rules, doubt=doubt, line=line)
+
+
+def _start_networks(
+    fit: _Fit, count: int
+) -> tuple[list[StructuralModel], Tensor, Replicates | None]:
+    """Returns networks as they start, their weights, and the lines that they start from."""
+    lines, rows, seed = fit.settings.linear_start, len(fit.rows), fit.seed
+    # Lines are cheap and tell the spread of scores: there are as many as for a fit of lines.
+    drawn = max(count, lines * fit.settings.replicates.solved)
+    weights = bootstrap_weights(drawn, rows, seed)
+    starts, line = list[StructuralModel | None]([None] * count), None
+    if lines:
+        line = _one_step(fit.line(), weights)
+        starts, weights = list(line.models[:count]), weights[:count]
+    if fit.stands_for is not None:
+        weights = weights_standing_for(count, rows, fit.stands_for, seed)
+    models = []
+    for replicate, start in enumerate(starts):
+        found = _afresh(fit.model, start)
+        found.initialise(derive_generator(seed, "replicate", replicate))
+        models.append(found.float())
+    return models, weights, line
 
 
 def _afresh(model: StructuralModel, line: StructuralModel | None) -> StructuralModel:
@@ -288,23 +301,16 @@ def _afresh(model: StructuralModel, line: StructuralModel | None) -> StructuralM
     return model.like(mechanisms)
 
 
-def _one_step(
-    model: StructuralModel,
-    rows: RowSource,
-    weights: Tensor,
-    settings: Settings,
-    seed: int,
-    timings: Timings,
-    stands_for: int | None = None,
-) -> Replicates:
+def _one_step(fit: _Fit, weights: Tensor) -> Replicates:
     """Returns the lines and curves of each set of weights, (B, N)."""
-    generator, effort = derive_generator(seed, "particles of the line"), settings.integration
-    replication = settings.replicates
-    times = replication.completions_of_solved
+    model, rows, settings, timings = fit.model, fit.rows, fit.settings, fit.timings
+    generator = derive_generator(fit.seed, "particles of the line")
+    effort, rules = settings.integration, settings.replicates
+    times = rules.completions_of_solved
     with timings.stage("completing rows"):
         completions = Completions.draw(model, rows, times, generator, effort.completions)
     with timings.stage("information"):
-        found = measure_information(model, completions, replication)
+        found = measure_information(model, completions, rules)
         about = (model, rows, completions, generator, effort.completions)
         found = redraw_heavy_rows(found, *about)
     with timings.stage("weak directions"):
@@ -315,11 +321,11 @@ def _one_step(
             found = by_scores_where_untold(found, *about)
         if model.graph.latent:
             found = without_open_directions(found)
-    if stands_for is not None:
-        found = found.standing_for(stands_for)
-    moves = found.replicate_moves(weights, seed)
+    if fit.stands_for is not None:
+        found = found.standing_for(fit.stands_for)
+    moves = found.replicate_moves(weights, fit.seed)
     models = [moved(model, move) for move in moves]
-    return Replicates(models, replication, moves, found, _doubt(model, rows, found))
+    return Replicates(models, rules, moves, found, _doubt(model, rows, found))
 
 
 def _doubt(model: StructuralModel, rows: RowSource, found: Information) -> str | None:

@@ -103,8 +103,10 @@ class Solving:
     """The same in place of `fine_completions`: the noise is a thirtieth of the error of the
     estimate then, in variance, and the round takes a third of the time."""
     evidence_rows: int = 6000
-    """Rows that are asked who else drives a loss: a driver that they do not find is worth less
-    than a thousandth of a nat a row."""
+    """Rows that are asked who else drives a loss, at first: of a driver that is worth a
+    thousandth of a nat a row they know little."""
+    evidence_most: int = 50_000
+    """Rows that are asked where these leave it open whether all rows would name a driver."""
     evidence_price: float = 2.0
     """Times Schwarz's price of a slope that a further driver must gain: a loss that was told right
     loses what identifies it where a driver joins by chance, at this price in 1 of 30,000."""

@@ -13,9 +13,11 @@ place, and G taking out of the score of c what the other parameters explain of i
     u = G Σ s_i,   Ω = G (Σ s_i s_iᵀ) Gᵀ,   G = (−A_co A_oo⁻¹, 1),      gain ≈ ½ uᵀ Ω⁻¹ u nats
 
 (White 1982). Where the best gains more than twice Schwarz's price of a slope, ½ log N, the rows
-contradict the claim. It joins then, and so do all causes of y that every row shows: a slope on y
-and one cause together pass for a slope on another cause, so that one alone may be the wrong one.
-The fit is moved to its new maximum, and what is left is asked again.
+contradict the claim. Some thousand rows are asked first. Where their gain g is below the price,
+but what all N rows of which they are n may be expected to say, (g − ½) N / n, is above it, four
+times as many are asked. A column that gains joins the drivers, and so do all causes of y that
+every row shows: a slope on y and one cause together pass for a slope on another cause, so that one
+alone may be the wrong one. The fit is moved to its new maximum, and what is left is asked again.
 
 Rows cannot always tell. Where y is a line in the one column that every row shows, a loss by y and
 a loss by that column fit alike, and each with another law of y (docs/loss.md).
@@ -37,7 +39,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -52,6 +54,7 @@ from misscnf.fitting.refit import Refitter
 from misscnf.fitting.settings import Settings
 from misscnf.fitting.solve.fisher import log_likelihoods, rows_by_chance
 from misscnf.fitting.solve.sandwich import Information, measure_information
+from misscnf.graph import CausalGraph
 from misscnf.inference.elimination import Plan
 from misscnf.mechanisms import Shape
 from misscnf.model import StructuralModel, Structure
@@ -138,8 +141,7 @@ def _weighed(
     while True:
         tried = _candidates(structure, model, rows)
         wide = _with_wider_laws(_widened(structure, tried), structure, model)
-        found = _measured(wide, rows, settings)
-        added = _further_drivers(wide, tried, found, settings)
+        found, added = _asked(wide, tried, rows, settings)
         if not added:
             break
         wider = _widened(structure, added)
@@ -208,9 +210,28 @@ def _with_wider_laws(wide: Structure, told: Structure, model: StructuralModel) -
     return wide.model(laws)
 
 
-def _measured(model: StructuralModel, rows: RowSource, settings: Settings) -> Information:
+def _asked(
+    model: StructuralModel, tried: Drivers, rows: RowSource, settings: Settings
+) -> tuple[Information, Drivers]:
+    """Returns what rows know, and who joins the drivers: of more rows where few leave it open."""
+    solving, asked = settings.solving, settings.solving.evidence_rows
+    while True:
+        found = _measured(model, rows, settings, asked)
+        gains, share = _gains(model, tried, found), len(rows) / len(found.scores)
+        price = 0.5 * solving.evidence_price * math.log(len(found.scores))
+        added = _further_drivers(model.graph, gains, price)
+        most = max((gain for its in gains.values() for gain in its.values()), default=0.0)
+        open_still = share * (most - 0.5) > 0.5 * solving.evidence_price * math.log(len(rows))
+        if added or not open_still or asked >= min(len(rows), solving.evidence_most):
+            return found, added
+        asked = min(4 * asked, solving.evidence_most)
+
+
+def _measured(
+    model: StructuralModel, rows: RowSource, settings: Settings, asked: int
+) -> Information:
     """Returns scores and information of some of the rows."""
-    some = rows_by_chance(rows, settings.solving.evidence_rows)
+    some = rows_by_chance(rows, asked)
     count, effort = settings.solving.whitening_completions, settings.integration.completions
     drawn = Completions.draw(model, some, count, derive_generator(0, "evidence"), effort)
     return measure_information(model, drawn, settings.replicates)
@@ -225,30 +246,35 @@ def _places(model: StructuralModel, indicator: int, driver: int) -> list[int]:
     return [before + at for at in model.block(block).slope_places(place)]
 
 
-def _further_drivers(
-    model: StructuralModel, tried: Drivers, found: Information, settings: Settings
-) -> Drivers:
-    """Returns which columns join the drivers of losses that rows contradict by the score test."""
+def _gains(
+    model: StructuralModel, tried: Drivers, found: Information
+) -> dict[int, dict[int, float]]:
+    """Returns the nats a slope that columns gain as drivers of losses, by the score test."""
     places = {(r, j): _places(model, r, j) for r, js in tried.items() for j in js}
     extra = [at for its in places.values() for at in its]
     others = sorted(set(range(len(found.matrix))).difference(extra))
     information = found.matrix + found.prior.diag()
     known = torch.linalg.pinv(information[others][:, others], rtol=1e-6, hermitian=True)
-    price = settings.solving.evidence_price * 0.5 * math.log(len(found.scores))
 
     def gain(its: list[int]) -> float:
         by_others = found.scores[:, others] @ (known @ information[others][:, its])
         left = found.scores[:, its] - by_others
         u, spread = left.sum(0), torch.linalg.pinv(left.T @ left, hermitian=True)
-        return 0.5 * float(u @ spread @ u) - price * len(its)
+        return 0.5 * float(u @ spread @ u)
 
-    graph, added = model.graph, dict[int, tuple[int, ...]]()
-    for r, js in tried.items():
-        gains = {j: gain(places[r, j]) for j in js}
-        best = max(gains, key=lambda j: gains[j])
-        if gains[best] > 0.0:
+    return {r: {j: gain(places[r, j]) / len(places[r, j]) for j in js} for r, js in tried.items()}
+
+
+def _further_drivers(
+    graph: CausalGraph, gains: Mapping[int, Mapping[int, float]], price: float
+) -> Drivers:
+    """Returns which columns join the drivers of losses that rows contradict."""
+    added = dict[int, tuple[int, ...]]()
+    for r, its in gains.items():
+        best = max(its, key=lambda j: its[j])
+        if its[best] > price:
             causes = graph.ancestral_closure([graph.indicators[r]]) | {best}
-            added[r] = tuple(j for j in js if j in causes)
+            added[r] = tuple(j for j in its if j in causes)
     return added
 
 

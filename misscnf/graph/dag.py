@@ -221,6 +221,11 @@ class CausalGraph:
         """Returns the position of a node in `nodes`."""
         if name in self._positions:
             return self._positions[name]
+        if name in self.blocks:
+            raise InputError(
+                f"{name!r} is a block and not a column; its members are "
+                f"{', '.join(self.blocks[name])}."
+            )
         close = difflib.get_close_matches(str(name), self.nodes)
         hint = f"did you mean {' or '.join(map(repr, close))}?"
         if not close:

@@ -44,7 +44,7 @@ def read_latent(latent: Latent | None) -> dict[str, int | None]:
         if classes is not None and not (whole and classes >= 2):
             raise InputError(
                 f"the latent node {name!r} has {classes!r} classes; give a whole number of at "
-                f"least two, or None for a number."
+                f"least two; a hidden number has none."
             )
     return found
 

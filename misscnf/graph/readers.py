@@ -31,8 +31,8 @@ Hidden causes (`graph.latents`) are nodes with the attribute ``latent``, ``unobs
 nodes, ``a <-> b`` or ``a ~~ b`` is a hidden cause of both.
 
 A mark that would change the meaning if it were skipped is refused: arrows that are not directed,
-DOT's ``dir=both``, a lavaan term fixed at zero. Whether the edges form a causal graph at all
-(names, cycles) is for `misscnf.graph.dag` to check.
+DOT's ``dir=both``, lavaan terms that are fixed or held equal. Whether the edges form a causal
+graph at all (names, cycles) is for `misscnf.graph.dag` to check.
 """
 
 from __future__ import annotations
@@ -420,6 +420,7 @@ def _read_lavaan(text: str) -> Parsed:
     nodes: dict[str, None] = {}
     edges: list[tuple[str, str]] = []
     latent: dict[str, int | None] = {}
+    labels: set[str] = set()
     for number, line in _lavaan_sentences(text):
         operator = re.search(r"=~|<~|~\*~|~~|:=|==|~|[<>|%]", line)
         if operator is None or operator[0] not in ("~", "~~", "=~"):
@@ -429,6 +430,7 @@ def _read_lavaan(text: str) -> Parsed:
         right = _lavaan_names(number, line, line[operator.end() :])
         if not left:
             raise _unreadable(number, line, "no variable on its left side")
+        _check_lavaan_free(number, line, operator[0], line[operator.end() :], labels)
         nodes |= dict.fromkeys([*left, *right])
         pairs = [(one, other) for one in left for other in right]
         if operator[0] == "~":
@@ -443,6 +445,19 @@ def _read_lavaan(text: str) -> Parsed:
                     latent[cause] = None
                     edges += [(cause, one), (cause, other)]
     return Parsed(list(nodes), edges, {}, latent)
+
+
+def _check_lavaan_free(number: int, line: str, operator: str, side: str, labels: set[str]) -> None:
+    """Refuses what ties parameters: a label seen before, a number but for one loading a factor."""
+    modifiers = [term.rsplit("*", 1)[0].strip() for term in side.split("+") if "*" in term]
+    fixed = [one for one in modifiers if re.fullmatch(r"-?[\d.]+(e-?\d+)?", one)]
+    if len(fixed) > (operator == "=~") and operator != "~~":  # variances of factors are one anyway
+        raise _unreadable(number, line, f"{fixed[-1]!r} fixes what is estimated; leave it out")
+    for label in modifiers:
+        if label in labels:
+            raise _unreadable(number, line, f"{label!r} again holds two terms equal; leave it out")
+        if re.fullmatch(r"[\w.]*[^\W\d][\w.]*", label) and label != "NA":
+            labels.add(label)
 
 
 def _lavaan_sentences(text: str) -> list[tuple[int, str]]:

@@ -7,7 +7,7 @@ file of its name.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,7 +32,7 @@ from misscnf.identification.families import (
     usage_table,
     whole_families,
 )
-from misscnf.identification.hidden import effect_identified
+from misscnf.identification.hidden import Estimand, effect_identified
 from misscnf.identification.independences import Contradiction, claims, find_contradictions
 from misscnf.identification.little import little_test
 from misscnf.identification.loss import explain_holes, find_structural_holes
@@ -43,7 +43,7 @@ from misscnf.identification.recovery import Recovery, losses_identified
 from misscnf.identification.regions import Region, Search, thinnest_regions, unrevealed_regions
 from misscnf.identification.report import Report, StructuralHole, node_table, region_table
 from misscnf.identification.scan import Axis, fewest_rows, lower_bound, upper_bound
-from misscnf.identification.settings import CheckSettings, Telling
+from misscnf.identification.settings import CheckSettings, RegionRules, Telling
 from misscnf.identification.unlikely import unlikely_values
 from misscnf.identification.words import percent, where
 from misscnf.options import change
@@ -119,10 +119,7 @@ def check(
         df = stream.sample(Streaming().sample_rows)
     if not isinstance(df, IncompleteTable):
         df = read_table(df)
-    if not isinstance(settings, CheckSettings):
-        settings = change(CheckSettings(), settings or {})
-    short = {"regions.chance": chance, "regions.share": share}
-    chosen = change(settings, {name: given for name, given in short.items() if given is not None})
+    chosen = _change_settings(settings, chance, share)
     if id is not None or time is not None:
         if stream is not None:
             raise InputError(
@@ -136,87 +133,167 @@ def check(
         )
     graph = CausalGraph.read(graph, blocks, latent).with_auxiliary(auxiliary, df.columns)
     if loss is not None:
-        graph = graph.with_loss(
-            loss, holed_columns(df) if stream is None else stream.holed_columns()
-        )
+        holed = holed_columns(df) if stream is None else stream.holed_columns()
+        graph = graph.with_loss(loss, holed)
     table = IncompleteTable.read(df, graph.nodes, kinds=kinds, latent=graph.latent)
     if stream is not None:
         table = replace(table, all_rows=stream.count_patterns(graph.nodes, graph.latent))
-    recovery = losses_identified(graph, table.observed.numpy())
-    causes = graph.without_indicators()
-    graph = shown_graph(causes)
-    table = table.in_order(graph.nodes)
-    if not graph.edges_inside:  # of blocks; a fitted graph has its arrows
-        graph = arrange_blocks(graph, table.values, table.observed, table.schema.domains)
+    return _report(_Subject.read(table, graph, effect), chosen)
+
+
+def _change_settings(
+    settings: CheckSettings | Mapping[str, object] | None,
+    chance: float | None,
+    share: float | None,
+) -> CheckSettings:
+    if not isinstance(settings, CheckSettings):
+        settings = change(CheckSettings(), settings or {})
+    short = {"regions.chance": chance, "regions.share": share}
+    return change(settings, {name: given for name, given in short.items() if given is not None})
+
+
+@dataclass(frozen=True, eq=False)
+class _Subject:
+    """What is looked at: a table, the graph of its columns, and the effect that is asked for."""
+
+    graph: CausalGraph
+    """of what is measured, with the arrows inside blocks that the rows ask for"""
+    table: IncompleteTable
+    """its nodes are those of the graph"""
+    causes: CausalGraph
+    """the graph as given, with its hidden causes and without losses"""
+    recovery: tuple[Recovery, ...]
+    """what identifies each loss"""
+    effect: tuple[str, str] | None
+
+    @staticmethod
+    def read(
+        table: IncompleteTable, graph: CausalGraph, effect: tuple[str, str] | None
+    ) -> _Subject:
+        recovery = tuple(losses_identified(graph, table.observed.numpy()))
+        causes = graph.without_indicators()
+        graph = shown_graph(causes)
         table = table.in_order(graph.nodes)
-    asked, needed = None, [i for i, name in enumerate(graph.nodes) if name not in graph.auxiliary]
-    estimand = None
-    if effect is not None:
-        asked = read_effect(causes, effect)
-        needed = sorted(map(graph.index, _needed_columns(causes, asked)))
-    if asked is not None and causes.latent:
-        domains = zip(graph.nodes, table.schema.domains, strict=True)
+        if not graph.edges_inside:  # of blocks; a fitted graph has its arrows
+            graph = arrange_blocks(graph, table.values, table.observed, table.schema.domains)
+            table = table.in_order(graph.nodes)
+        asked = None if effect is None else read_effect(causes, effect)
+        return _Subject(graph, table, causes, recovery, asked)
+
+    @property
+    def needed(self) -> list[int]:
+        """The nodes whose families are asked about: all, or those that the effect needs."""
+        if self.effect is not None:
+            return sorted(map(self.graph.index, _needed_columns(self.causes, self.effect)))
+        outside = self.graph.auxiliary
+        return [i for i, name in enumerate(self.graph.nodes) if name not in outside]
+
+    @property
+    def estimand(self) -> Estimand | None:
+        """Whether the effect is identified; None where nothing is hidden or no effect asked."""
+        if self.effect is None or not self.causes.latent:
+            return None
+        domains = zip(self.graph.nodes, self.table.schema.domains, strict=True)
         states = {name: domain.states for name, domain in domains if domain.discrete}
-        estimand = effect_identified(causes, *asked, states)
-    columns = read_columns(table, chosen.most_levels)
-    observed = table.observed.numpy()
-    patterns = patterns_of(table)
-    # The families that are needed and, last, all columns at once.
-    whole = np.column_stack([whole_families(graph, observed)[:, needed], observed.all(axis=1)])
-    members = [frozenset(graph.families[i]) for i in needed] + [frozenset(range(len(graph)))]
-    axes = [axis for axis in (Axis(column, chosen.regions) for column in columns) if len(axis)]
-    names = tuple(graph.nodes[i] for i in needed)
-    search = Search(whole, [*names, "all"], members, axes, chosen.regions)
-    *flagged, complete = unrevealed_regions(search)
-    if table.all_rows is not None:
-        counts = [counted(patterns, family) for family in members]
-        *flagged, complete = (
-            [_in_all_rows(region, *count) for region in regions]
-            for regions, count in zip([*flagged, complete], counts, strict=True)
-        )
-    listed = _listed_regions(search, flagged, chosen.telling.thin_places)
-    with_gaps = {i for i, regions in zip(needed, flagged, strict=True) if regions}
-    reached = with_gaps & _reached_by_loss(graph, recovery)
-    flagged = [[] if i in reached else got for i, got in zip(needed, flagged, strict=True)]
-    uncovered = [i for i, regions in zip(needed, flagged, strict=True) if regions]
-    explained, loss_p_value = explain_holes(columns, chosen.loss)
+        return effect_identified(self.causes, *self.effect, states)
+
+
+@dataclass(frozen=True, eq=False)
+class _Gaps:
+    """Where families are (almost) never seen whole."""
+
+    search: Search
+    flagged: list[list[Region]]
+    """of each needed family"""
+    complete: list[Region]
+    """of all columns at once"""
+    reached: frozenset[int]
+    """the nodes whose gaps a modelled loss reaches"""
+    needed: list[int]
+    """the nodes"""
+
+    @property
+    def open(self) -> list[list[Region]]:
+        """Those that no modelled loss reaches."""
+        return [
+            [] if i in self.reached else regions
+            for i, regions in zip(self.needed, self.flagged, strict=True)
+        ]
+
+    @property
+    def uncovered(self) -> list[int]:
+        """The nodes that have some."""
+        return [i for i, regions in zip(self.needed, self.open, strict=True) if regions]
+
+    @staticmethod
+    def find(
+        subject: _Subject, needed: list[int], axes: Sequence[Axis], rules: RegionRules
+    ) -> _Gaps:
+        graph, observed = subject.graph, subject.table.observed.numpy()
+        # The families that are needed and, last, all columns at once.
+        seen = whole_families(graph, observed)[:, needed]
+        whole = np.column_stack([seen, observed.all(axis=1)])
+        families = [frozenset(graph.families[i]) for i in needed] + [frozenset(range(len(graph)))]
+        names = [*(graph.nodes[i] for i in needed), "all"]
+        search = Search(whole, names, families, axes, rules)
+        found = unrevealed_regions(search)
+        if subject.table.all_rows is not None:
+            patterns = patterns_of(subject.table)
+            counts = [counted(patterns, family) for family in families]
+            found = [
+                [_in_all_rows(region, *count) for region in regions]
+                for regions, count in zip(found, counts, strict=True)
+            ]
+        *flagged, complete = found
+        gaps = {i for i, regions in zip(needed, flagged, strict=True) if regions}
+        reached = frozenset(gaps & _reached_by_loss(graph, subject.recovery))
+        return _Gaps(search, flagged, complete, reached, needed)
+
+
+def _report(subject: _Subject, settings: CheckSettings) -> Report:
+    """Puts the report together, a part after the other."""
+    graph, table, needed = subject.graph, subject.table, subject.needed
+    columns, patterns = read_columns(table, settings.most_levels), patterns_of(table)
+    axes = [axis for axis in (Axis(column, settings.regions) for column in columns) if len(axis)]
+    gaps = _Gaps.find(subject, needed, axes, settings.regions)
+    listed = _listed_regions(gaps.search, gaps.flagged, settings.telling.thin_places)
+    explained, loss_p_value = explain_holes(columns, settings.loss)
     nodes = columns[: len(graph)]
     contradictions, tested = find_contradictions(
-        graph, table, columns, explained, chosen.independences
+        graph, table, columns, explained, settings.independences
     )
     numbers = [part for part in (node.features() for node in nodes) if part.shape[1] == 1]
+    holes = find_structural_holes(columns, axes, settings)
     named = {column.name for column in columns}
     return Report(
         graph=graph,
-        effect=asked,
-        needed=names,
+        effect=subject.effect,
+        needed=tuple(graph.nodes[i] for i in needed),
         rows=int(patterns.rows.sum()),
         searched=len(table),
-        nodes=node_table(graph, patterns, needed, flagged, chosen.telling.patterns_named),
+        nodes=node_table(graph, patterns, needed, gaps.open, settings.telling.patterns_named),
         patterns=patterns.to_frame(graph, whole_families(graph, patterns.observed)),
         monotone=patterns.monotone,
         usage=usage_table(patterns),
-        rows_to_tell=fewest_rows(chosen.regions.chance, chosen.regions.level),
+        rows_to_tell=fewest_rows(settings.regions.chance, settings.regions.level),
         regions=region_table(graph, listed),
-        full_pattern_positivity=not complete,
-        full_pattern_sentence=_full_pattern(complete),
-        consequences=leaning(graph, uncovered, asked),
+        full_pattern_positivity=not gaps.complete,
+        full_pattern_sentence=_full_pattern(gaps.complete),
+        consequences=leaning(graph, gaps.uncovered, subject.effect),
         loss=tuple(explained),
         loss_p_value=loss_p_value,
-        little=little_test(np.column_stack(numbers), chosen.little) if numbers else None,
-        structural_holes=tuple(
-            map(_structural_hole, find_structural_holes(columns, axes, chosen))
-        ),
+        little=little_test(np.column_stack(numbers), settings.little) if numbers else None,
+        structural_holes=tuple(map(_structural_hole, holes)),
         contradictions=tuple(contradictions),
         independences_tested=tested,
-        unlikely=unlikely_values(table, chosen.unlikely),
+        unlikely=unlikely_values(table, settings.unlikely),
         ignored=tuple(name for name in table.ignored if name not in named),
-        curves=_curves(search, listed, chosen.telling),
-        settings=chosen,
-        recovery=tuple(recovery),
-        reached=tuple(graph.nodes[i] for i in sorted(reached)),
-        causes=causes,
-        estimand=estimand,
+        curves=_curves(gaps.search, listed, settings.telling),
+        settings=settings,
+        recovery=subject.recovery,
+        reached=tuple(graph.nodes[i] for i in sorted(gaps.reached)),
+        causes=subject.causes,
+        estimand=subject.estimand,
     )
 
 

@@ -55,10 +55,10 @@ class Recovery:
         """Says it in words."""
         loss, drivers = f"The loss of {self.column}", ", ".join(self.drivers) or "chance alone"
         if self.by == "ignorable":
-            return (
-                f"{loss} is driven by {drivers}, which {self.column} is never lost without: it is "
-                f"ignorable, and may be left out of the graph."
-            )
+            by = f"driven by {drivers}, always shown or lost only where {self.column} is lost too"
+            if not self.drivers:
+                by = "by chance alone"
+            return f"{loss} is {by}: it is ignorable, and may be left out of the graph."
         if self.by == "full law":
             return (
                 f"{loss} is driven by {drivers}: values and losses are identified, since no value "

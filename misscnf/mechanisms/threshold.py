@@ -31,7 +31,7 @@ from misscnf.mechanisms.encoding import Parents, read_parents
 from misscnf.mechanisms.steps import (
     LevelMechanism,
     interior_uniform,
-    log_masses_of,
+    log_odds_of,
     noise_between,
 )
 
@@ -93,9 +93,7 @@ class Threshold(LevelMechanism):
 
     def generate(self, u: Tensor, parents: Tensor) -> Tensor:
         """Returns how many cut points lie below logit Φ(u)."""
-        below, above = log_masses_of(u)
-        latent = below - above
-        cuts = self.cuts(parents)
+        latent, cuts = log_odds_of(u), self.cuts(parents)
         if self.levels == 2:
             return (latent > cuts[..., 0]).to(u)
         return (latent[..., None] > cuts).sum(-1).to(u)

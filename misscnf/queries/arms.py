@@ -133,6 +133,10 @@ class Question:
         own = [{node: policy.of_rows(keep) for node, policy in arm.items()} for arm in policies]
         return own, units.select(keep)
 
+    def among(self, model: StructuralModel, units: Units) -> Units:
+        """Returns those units that are in the group."""
+        return self._in_group(model, units)[1]
+
     def _is_averaged(self, units: Units) -> bool:
         """Says whether risks are asked for, of units whose noise of the outcome can be any."""
         decided = self.group.decided_by

@@ -62,6 +62,7 @@ from misscnf.queries.regimes import at_all_visits, at_last_visit
 from misscnf.queries.statistics import read_statistic
 from misscnf.queries.support import rough_sentence
 from misscnf.queries.units import RowPopulation, Units
+from misscnf.threads import one_thread
 
 __all__ = ["EffectMixin", "Asked", "Cache", "check_count", "told_by_replicates"]
 
@@ -165,6 +166,7 @@ class EffectMixin:
     """What stood for holes in its file beyond what always does, such as "-99"."""
     _cache: Cache
 
+    @one_thread()
     def effect(
         self,
         outcome: str,
@@ -228,7 +230,7 @@ class EffectMixin:
         taken = do if treated else None
         ask = self._question(outcome, [do, versus or {}], where, taken, event, seed, statistic)
         check_count("draws", draws, least=2)
-        parts = [] if by is None else self._parts(by, draws, seed)
+        parts = [] if by is None else self._parts(by, ask, draws, seed)
         notes = self._warn_beyond(do, versus) + self._no_way(ask) + self._rough_notes(ask)
         asks = [ask, *(ask.within(part) for part in parts)]
         asked = self._each(asks, interval, population, data, replicates, draws, seed)
@@ -266,6 +268,7 @@ class EffectMixin:
             return effect
         return with_intervals(effect, told_by[0], interval)
 
+    @one_thread()
     def curve(
         self,
         outcome: str,
@@ -368,8 +371,8 @@ class EffectMixin:
         """
         return plain_estimates(self._table_of_fit(data), self._graph(), effect)
 
-    def _parts(self, by: str | Sequence[Part], draws: int, seed: int) -> list[Part]:
-        """Returns the groups that a column makes of the units of the fit."""
+    def _parts(self, by: str | Sequence[Part], ask: Question, draws: int, seed: int) -> list[Part]:
+        """Returns the groups that a column makes of the units of the fit that are asked about."""
         if not isinstance(by, str):
             parts = list(by) if isinstance(by, list | tuple) else []
             if not parts or not all(isinstance(part, Part) for part in parts):
@@ -381,7 +384,9 @@ class EffectMixin:
         node = self._graph().index(by)
         column, few = self.schema_.columns[node], self.settings_.replicates
         noise, causes = self._units(draws, seed), self.graph_.ancestral_closure([node])
-        drawn = self._cache.fit.natural(noise, causes)[:, node]
+        nodes = causes if ask.group.words is None else causes | ask.needed(draws)
+        units = Units(noise, self._cache.fit.natural(noise, nodes))
+        drawn = ask.among(self.model_, units).natural[:, node]
         codes = isinstance(column, Levels)
         seen = drawn.numpy() if codes else column.decode(drawn.numpy())
         parts = split(column, seen, few.most_groups, 0.0)

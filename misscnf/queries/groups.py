@@ -70,20 +70,22 @@ def split(column: Column, seen: np.ndarray, few_levels: int, least_share: float)
         column: Its codec.
         seen: Its values, codes for levels.
         few_levels: More levels than that are split at their median, if they are numbers.
-        least_share: Of the values: a smaller group is left out.
+        least_share: Of the values: a smaller group is left out, and one without any.
     """
     if isinstance(column, Levels):
         text = any(isinstance(level, str) for level in column.levels)
         if len(column.levels) <= few_levels:
             shares = [(seen == code).mean() for code in range(len(column.levels))]
             levels = zip(column.levels, shares, strict=True)
-            return [Part(column.name, level) for level, share in levels if share >= least_share]
+            kept = [level for level, share in levels if share > 0.0 and share >= least_share]
+            return [Part(column.name, level) for level in kept]
         if text:
             return []  # text has no median to split at
         seen = np.array(column.levels, dtype=float)[seen.astype(np.int64)]
     low, median, high = np.quantile(seen, (0.25, 0.5, 0.75))
     end = nearby(float(median), float(high - low))
-    if not least_share <= (seen <= end).mean() <= 1.0 - least_share:
+    below = (seen <= end).mean()
+    if not 0.0 < below < 1.0 or not least_share <= below <= 1.0 - least_share:
         return []
     return [Part(column.name, end=end), Part(column.name, end=end, above=True)]
 

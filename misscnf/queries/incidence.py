@@ -42,6 +42,7 @@ from misscnf.queries.groups import Where
 from misscnf.queries.interventions import Do, written
 from misscnf.queries.regimes import at_all_visits
 from misscnf.queries.units import Units
+from misscnf.threads import one_thread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -249,6 +250,7 @@ class Incidence(Question):
 class RiskMixin(EffectMixin):
     """Risks over time."""
 
+    @one_thread()
     def risk(
         self,
         event: str,

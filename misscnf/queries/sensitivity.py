@@ -38,6 +38,7 @@ from misscnf.queries.regimes import at_last_visit
 from misscnf.queries.shifts import Shift, ShiftedQuestion
 from misscnf.queries.tipping import Sensitivity
 from misscnf.queries.units import Units
+from misscnf.threads import one_thread
 
 __all__ = ["SensitivityMixin", "Numbers", "ByArm"]
 
@@ -49,6 +50,7 @@ ByArm = Numbers | Mapping[str, Numbers]
 class SensitivityMixin(RiskMixin):
     """Sensitivity to how values were lost."""
 
+    @one_thread()
     def sensitivity(
         self,
         outcome: str,

@@ -49,6 +49,7 @@ from misscnf.queries.losses import loss_slopes
 from misscnf.queries.regimes import at_all_visits
 from misscnf.queries.sensitivity import SensitivityMixin
 from misscnf.queries.support import FittedReport, measure_support, region_shares
+from misscnf.threads import one_thread
 
 __all__ = ["QueryMixin"]
 
@@ -60,6 +61,7 @@ class QueryMixin(SensitivityMixin):
 
     forms_: Mapping[str, Form]
 
+    @one_thread()
     def log_prob(
         self,
         df: Table,
@@ -229,6 +231,7 @@ class QueryMixin(SensitivityMixin):
         """Leaves auxiliary columns out under an intervention."""
         return drawn.drop(columns=list(self.graph_.auxiliary)) if policies else drawn
 
+    @one_thread()
     def counterfactual(
         self,
         df: Table,
@@ -392,6 +395,7 @@ class QueryMixin(SensitivityMixin):
         about = (self.schema_.columns, self.settings_.replicates, self.loss_evidence_)
         return loss_slopes(self.model_, others, *about, self.loss_starts_)
 
+    @one_thread()
     def impute(
         self,
         df: Table,

@@ -121,11 +121,15 @@ class Sensitivity(Tabular):
         """The nearest of them; None where there is none."""
         return next(iter(self.tipping_points), None)
 
-    def _margins(self, frame: pd.DataFrame) -> np.ndarray:
-        """Returns how far zero is outside the interval, on the side where it is at the start."""
+    def _sign(self, frame: pd.DataFrame) -> float:
+        """Returns the side of zero where the estimate is at the start, ±1."""
         where = frame[list(self.names)].to_numpy(dtype=float)
         start = int(np.abs(where - self.reference).sum(1).argmin())
-        sign = 1.0 if frame["estimate"].iloc[start] > 0 else -1.0
+        return 1.0 if frame["estimate"].iloc[start] > 0 else -1.0
+
+    def _margins(self, frame: pd.DataFrame) -> np.ndarray:
+        """Returns how far zero is outside the interval, on the side where it is at the start."""
+        sign = self._sign(frame)
         nearer = "estimate" if self.level is None else ("lower" if sign > 0 else "upper")
         return sign * frame[nearer].to_numpy(dtype=float)
 
@@ -139,14 +143,18 @@ class Sensitivity(Tabular):
             return f"Where the {ends} meets zero cannot be told: some points have none."
         if len(self.names) > 1:
             share = float((margin > 0).mean())
-            return f"The {ends} leaves zero out at {100 * share:.0f} % of the points of the grid."
+            side = "above" if self._sign(frame) > 0 else "below"
+            return f"The {ends} is {side} zero at {100 * share:.0f} % of the points of the grid."
         if self.tipping_points:
             return " ".join(self._tips(at, ends) for at in self.tipping_points)
         where = frame[self.names[0]]
-        span = f"from {where.min():.3g} to {where.max():.3g}"
+        low, high = where.min(), where.max()
+        span = f"every {self.what} from {low:.3g} to {high:.3g}"
+        if low == high:
+            span = f"the one {self.what}, {low:.3g}"
         if not margin[int((where - self.reference).abs().argmin())] > 0:
             return f"The {ends} holds zero already where nothing is changed: nothing tips."
-        return f"The {ends} leaves zero out at every {self.what} {span}."
+        return f"The {ends} leaves zero out at {span}."
 
     def _tips(self, at: float, ends: str) -> str:
         told = f"The {ends} meets zero at a {self.what} of {at:.3g}"

@@ -47,6 +47,7 @@ from misscnf.report.sensitivity import Section, ask_sensitivity, how_to_ask
 from misscnf.report.settings import ReportSettings
 from misscnf.report.table_one import table_one
 from misscnf.report.words import Answer, chance, label, minus, of_group, plural, whole
+from misscnf.threads import one_thread
 
 __all__ = ["write_report"]
 
@@ -87,6 +88,7 @@ class Effects:
         return [note[0].upper() + note[1:] for note in own]
 
 
+@one_thread()
 def write_report(
     model: FittedFlow,
     df: Table,

@@ -115,10 +115,11 @@ def _command(asked: Question, data: str, *, over_time: bool) -> str:
         return _risk(asked, words, data)
     if asked.kind == "sensitivity":
         return _sensitivity(asked, words, data)
-    for name in ("where", "by", "event", "population"):
+    groups = ("by",) if asked.kind == "effect" else ()  # a curve has none, nor one on the treated
+    for name in ("where", *groups, "event", "population"):
         if getattr(asked, name):
             words.append(f"--{name} {shlex.quote(getattr(asked, name))}")
-    words += ["--treated"] if asked.treated else []
+    words += ["--treated"] if asked.treated and groups else []
     words += [f"--statistic {shlex.quote(asked.statistic)}"] if asked.statistic != "mean" else []
     words += [] if asked.interval is None else [f"--interval {asked.interval:g}"]
     seed = f"--seed {asked.seed} --data {data}"

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-__all__ = ["describe_table", "cell_text"]
+__all__ = ["describe_table", "cell_text", "drawn_text"]
 
 
 def describe_table(
@@ -59,6 +59,23 @@ def cell_text(value: object) -> str | None:
         number = float(value)
         return None if math.isnan(number) else f"{number:.10g}"
     return str(value)
+
+
+def drawn_text(value: object, shown: str | None) -> str | None:
+    """Returns a drawn cell as it is shown: as the row has it, or a number with four digits.
+
+    Draws that hang on nothing hidden are the same number but for rounding, and are told as one.
+    """
+    text = cell_text(value)
+    if (
+        text == shown
+        or not isinstance(value, float | np.floating)
+        or not math.isfinite(float(value))
+    ):
+        return text
+    number = float(value)
+    digits = 3 - math.floor(math.log10(abs(number))) if number else 0
+    return cell_text(round(number, max(0, digits)))
 
 
 def _drawn(cells: pd.Series, bars: int, levels: int) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from misscnf.data.files import jsonable, read_table
 from misscnf.errors import InputError
 from misscnf.studio.drawing import Drawing, read_graph, write_graph
 from misscnf.studio.questions import Question
-from misscnf.studio.tables import cell_text, describe_table
+from misscnf.studio.tables import cell_text, describe_table, drawn_text
 
 if TYPE_CHECKING:
     from misscnf import MissCNF
@@ -185,12 +185,13 @@ class Desk:
         found: list[dict[str, Any]] = []
         for cell in cells:
             values = drawn[cell["name"]]
-            if pd.api.types.is_numeric_dtype(values) and values.nunique() > 6:
+            texts = values.map(lambda value, shown=cell["shown"]: drawn_text(value, shown))
+            if pd.api.types.is_numeric_dtype(values) and texts.nunique() > 6:
                 ends = values.quantile([0.05, 0.5, 0.95])
                 found.append({**cell, "numbers": [float(end) for end in ends]})
             else:
-                shares = values.value_counts(normalize=True)
-                told = [(cell_text(v), float(p)) for v, p in shares.items() if p > 0]
+                shares = texts.value_counts(normalize=True)
+                told = [(text, float(p)) for text, p in shares.items() if p > 0]
                 found.append({**cell, "shares": told})
         return {"row": asked.row, "cells": found, "draws": len(drawn)}
 

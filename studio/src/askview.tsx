@@ -144,9 +144,9 @@ export function AskView() {
           <button class="primary" type="submit" disabled={running}>Ask</button>
           <button type="button" class="link" onClick={() => { setAsked(firstQuestion(drawing, table)); }}>begin anew</button>
         </div>
+        <Progress task="ask" />
       </form>
       <div class="answers" aria-live="polite">
-        <Progress task="ask" />
         <Answers answers={project.answers} again={setAsked} />
       </div>
     </section>
@@ -206,20 +206,24 @@ function Arm({ title, values, names, set, empty }: ArmProps) {
       <legend>{title}</legend>
       {!Object.keys(values).length && <p class="quiet">{empty ?? "nothing yet"}</p>}
       {Object.entries(values).map(([name, value]) => {
-        const levels = table?.columns.find((one) => one.name === name)?.levels ?? [];
+        const column = table?.columns.find((one) => one.name === columnOf(name));
+        const levels = column?.levels ?? [];
+        const frequent = rules(name, column);
         return (
           <label class="field" key={name}>
             {name}
             <input aria-label={`${title} ${name}`} required list={`levels-${name}`} value={value} onInput={(e) => { set({ ...values, [name]: e.currentTarget.value }); }} />
             <datalist id={`levels-${name}`}>{levels.map(([level]) => <option key={level} value={level} />)}</datalist>
-            <select class="rules" aria-label={`${title} ${name}: a rule`} value="" onChange={(event) => {
-              const rule = event.currentTarget.value;
-              event.currentTarget.value = "";
-              if (rule) set({ ...values, [name]: rule });
-            }}>
-              <option value="">rule…</option>
-              {rules(name).map(([words, rule]) => <option key={rule} value={rule}>{words}: {rule}</option>)}
-            </select>
+            {frequent.length > 0 && (
+              <select class="rules" aria-label={`${title} ${name}: a rule`} value="" onChange={(event) => {
+                const rule = event.currentTarget.value;
+                event.currentTarget.value = "";
+                if (rule) set({ ...values, [name]: rule });
+              }}>
+                <option value="">rule…</option>
+                {frequent.map(([words, rule]) => <option key={rule} value={rule}>{words}: {rule}</option>)}
+              </select>
+            )}
             <button type="button" class="small" aria-label={`leave out ${name}`} onClick={() => { set(Object.fromEntries(Object.entries(values).filter(([key]) => key !== name))); }}>×</button>
           </label>
         );

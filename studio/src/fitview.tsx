@@ -108,7 +108,7 @@ export function Progress({ task }: { task: Job["task"] }) {
           {duration(job.seconds)} so far{job.left !== null && `, about ${duration(job.left)} left in this stage`}
         </span>
         <span class="gap" />
-        <button onClick={() => void store.job("cancel")}>Cancel</button>
+        <button type="button" onClick={() => void store.job("cancel")}>Cancel</button>
       </div>
       {job.total > 0 ? <progress aria-label={job.stage} max={job.total} value={job.done} /> : <progress aria-label="under way" />}
       {job.note && <p class="quiet">{job.note}</p>}

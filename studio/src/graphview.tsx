@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { memo } from "preact/compat";
+import { bend, type Box } from "./bows";
 import { CheckView } from "./checkview";
 import {
   addNode, blockOf, connect, disconnect, dissolveBlock, find, inTiers, lossOf, makeBlock, move, removeNode, setLatent,
@@ -12,7 +13,6 @@ import { store, useStore } from "./store";
 import type { Drawing, Edge, Node } from "./types";
 
 interface View { x: number; y: number; zoom: number }
-interface Box { x: number; y: number; width: number; height: number }
 
 type Gesture =
   | { kind: "move"; names: string[]; fromX: number; fromY: number; dx: number; dy: number }
@@ -39,6 +39,14 @@ function boxOf(drawing: Drawing, name: string): Box | null {
   return node ? nodeBox(node) : null;
 }
 
+/** More nodes than these are not read arrow by arrow, and none bows. */
+const MOST_BOWED = 40;
+
+/** Whether a node is this end of an arrow, or a member of the block that is. */
+function inside(drawing: Drawing, name: string, end: string): boolean {
+  return name === end || (drawing.blocks[end]?.includes(name) ?? false);
+}
+
 /** Where the line from the middle of a box towards a point leaves it. */
 function rim(box: Box, x: number, y: number, gap: number): [number, number] {
   const [cx, cy] = [box.x + box.width / 2, box.y + box.height / 2];
@@ -46,10 +54,6 @@ function rim(box: Box, x: number, y: number, gap: number): [number, number] {
   if (!dx && !dy) return [cx, cy];
   const scale = Math.min((box.width / 2 + gap) / (Math.abs(dx) || 1e-9), (box.height / 2 + gap) / (Math.abs(dy) || 1e-9));
   return [cx + dx * Math.min(1, scale), cy + dy * Math.min(1, scale)];
-}
-
-function middle(box: Box): [number, number] {
-  return [box.x + box.width / 2, box.y + box.height / 2];
 }
 
 export function GraphView() {
@@ -392,7 +396,7 @@ const NodeShape = memo(function NodeShape({ name, x, y, latent, classes, loss, s
       class={`node ${status} ${role} ${latent ? "latent" : ""} ${selected ? "selected" : ""}`}
       data-node={name}
       transform={`translate(${String(x)} ${String(y)})`}
-      tabIndex={0}
+      tabindex={0}
       role="button"
       aria-label={words.filter(Boolean).join(", ")}
       aria-pressed={selected}
@@ -407,14 +411,13 @@ const NodeShape = memo(function NodeShape({ name, x, y, latent, classes, loss, s
   );
 });
 
-interface EdgeProps { from: string; to: string; x1: number; y1: number; x2: number; y2: number; selected: boolean; asked: boolean }
+interface EdgeProps { from: string; to: string; path: string; selected: boolean; asked: boolean }
 
-const EdgeShape = memo(function EdgeShape({ from, to, x1, y1, x2, y2, selected, asked }: EdgeProps) {
-  const line = { x1, y1, x2, y2 };
+const EdgeShape = memo(function EdgeShape({ from, to, path, selected, asked }: EdgeProps) {
   return (
     <g class={`edge ${selected ? "selected" : ""} ${asked ? "asked" : ""}`} data-from={from} data-to={to}>
-      <line class="reach" {...line}><title>{from} → {to}</title></line>
-      <line class="line" {...line} marker-end={selected ? "url(#tip-selected)" : asked ? "url(#tip-asked)" : "url(#tip)"} />
+      <path class="reach" d={path}><title>{from} → {to}</title></path>
+      <path class="line" d={path} marker-end={selected ? "url(#tip-selected)" : asked ? "url(#tip-asked)" : "url(#tip)"} />
     </g>
   );
 });
@@ -563,6 +566,7 @@ function Canvas() {
   }, []);
 
   const from = gesture?.kind === "arrow" ? boxOf(drawing, gesture.from) : null;
+  const boxes = drawing.nodes.length <= MOST_BOWED ? drawing.nodes.map((node): [string, Box] => [node.name, nodeBox(node)]) : [];
   return (
     <div class="canvas">
       <div class="tools" role="toolbar" aria-label="Drawing">
@@ -586,7 +590,7 @@ function Canvas() {
       <svg
         ref={ground}
         class={`ground ${gesture?.kind ?? ""}`}
-        tabIndex={0}
+        tabindex={0}
         role="application"
         aria-label="The graph. Tab goes from node to node; Enter selects, A begins an arrow and Enter on another node ends it, arrow keys move, Delete deletes."
         onPointerDown={down}
@@ -605,7 +609,7 @@ function Canvas() {
           {Object.keys(drawing.blocks).map((name) => {
             const box = blockBox(drawing, name);
             return (
-              <g key={name} class={`block ${selected.includes(name) ? "selected" : ""}`} data-block={name} tabIndex={0} data-node={name} role="button" aria-label={`block ${name}`}>
+              <g key={name} class={`block ${selected.includes(name) ? "selected" : ""}`} data-block={name} tabindex={0} data-node={name} role="button" aria-label={`block ${name}`}>
                 <rect {...box} rx="12" />
                 <text x={box.x + 14} y={box.y + 20}>{name}</text>
                 <circle class="handle" data-handle={name} cx={box.x + box.width / 2} cy={box.y + box.height} r="7" />
@@ -615,11 +619,11 @@ function Canvas() {
           {drawing.edges.map(([cause, effect]) => {
             const [one, two] = [boxOf(drawing, cause), boxOf(drawing, effect)];
             if (!one || !two) return null;
-            const [x1, y1] = rim(one, ...middle(two), 1);
-            const [x2, y2] = rim(two, ...middle(one), 4);
+            const by = bend(one, two, boxes.filter(([name]) => !inside(drawing, name, cause) && !inside(drawing, name, effect)).map(([, box]) => box));
+            const path = ["M", ...rim(one, ...by, 1), "Q", ...by, ...rim(two, ...by, 4)].join(" ");
             const asked = drawing.effect?.[0] === cause && drawing.effect[1] === effect;
             return (
-              <EdgeShape key={`${cause}\n${effect}`} from={cause} to={effect} {...{ x1, y1, x2, y2 }}
+              <EdgeShape key={`${cause}\n${effect}`} from={cause} to={effect} path={path}
                 selected={selected.includes(edgeKey([cause, effect]))} asked={asked} />
             );
           })}

@@ -1,7 +1,7 @@
 // A question as it is typed, before it is sent.
 
 import { columnOf } from "./drawing";
-import type { Answer, Drawing, Question, Table } from "./types";
+import type { Answer, Column, Drawing, Question, Table } from "./types";
 
 export const BLANK: Question = {
   kind: "effect",
@@ -74,20 +74,34 @@ export function worse(what: Question["what"], table: Table | null, name: string)
   return { what, low: 0, high: Number((4 * step).toPrecision(6)), step };
 }
 
-/** Rules that are asked for often, as texts that the library reads. */
-export function rules(name: string): [string, string][] {
+/** Rules that are asked for often, as texts that the library reads: of levels a draw, of numbers a shift or an end. */
+export function rules(name: string, column?: Column): [string, string][] {
+  const levels = column?.levels?.map(([level]) => level).sort();
+  if (levels?.length) {
+    if (levels.join() === "0,1") return [["by chance, for 3 of 10", "bernoulli(0.3)"]];
+    if (levels.some((level) => Number.isNaN(Number(level)))) {
+      const [one, other] = levels;
+      if (other === undefined) return [];
+      return [[`by chance, 3 of 10 ${one!}`, `choose(${JSON.stringify(one)}, 0.3, ${JSON.stringify(other)}, 0.7)`]];
+    }
+  }
   const own = /^[A-Za-z_]\w*$/.test(name) ? name : `\`${name}\``;
+  const end = String(Number((column?.mean ?? 2).toPrecision(2)));
   return [
-    [`one more than by itself`, `${own} + 1`],
-    [`a tenth less than by itself`, `${own} * 0.9`],
-    [`at most 2`, `min(${own}, 2)`],
-    [`at least 2`, `max(${own}, 2)`],
-    [`by chance, for 3 of 10`, "bernoulli(0.3)"],
+    ["one more than by itself", `${own} + 1`],
+    ["a tenth less than by itself", `${own} * 0.9`],
+    [`at most ${end}`, `min(${own}, ${end})`],
+    [`at least ${end}`, `max(${own}, ${end})`],
   ];
 }
 
 function arm(values: Record<string, string>): string {
   return Object.entries(values).map(([name, value]) => `${name} = ${value}`).join(", ");
+}
+
+/** A text as one word of a command line. */
+export function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`;
 }
 
 /** A question in words. */

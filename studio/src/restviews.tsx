@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { get } from "./api";
 import { Progress } from "./fitview";
 import { Choose } from "./tableview";
+import { shellWord } from "./question";
 import { store, useStore } from "./store";
 
 export function ReportView() {
@@ -131,7 +132,7 @@ export function ProjectView() {
       <dl class="facts">
         {parts.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
       </dl>
-      <pre>misscnf studio --project {project.folder}</pre>
+      <pre>misscnf studio --project {shellWord(project.folder)}</pre>
       <Others />
       <h2>Begin anew</h2>
       <div class="row">

@@ -2,8 +2,8 @@
 
 import { expect, it } from "vitest";
 import { addNode, EMPTY } from "../src/drawing";
-import { BLANK, ends, firstQuestion, grid, inWords, rules, sideBySide, worse } from "../src/question";
-import type { Answer, Drawing, Table } from "../src/types";
+import { BLANK, ends, firstQuestion, grid, inWords, rules, shellWord, sideBySide, worse } from "../src/question";
+import type { Answer, Column, Drawing, Table } from "../src/types";
 
 const TABLE = {
   name: "a.csv",
@@ -53,6 +53,13 @@ it("says a question in words", () => {
 it("offers rules with the column's own name, in backticks where it needs them", () => {
   expect(rules("dose").map(([, rule]) => rule)).toContain("min(dose, 2)");
   expect(rules("blood-pressure").map(([, rule]) => rule)).toContain("`blood-pressure` + 1");
+  expect(rules("x", TABLE.columns[1]).map(([, rule]) => rule)).toContain("min(x, 40)");
+});
+
+it("offers levels a draw, and no sum", () => {
+  expect(rules("t", TABLE.columns[0])).toEqual([["by chance, for 3 of 10", "bernoulli(0.3)"]]);
+  const drug: Column = { name: "drug", holes: 0, levels: [["old", 7], ["new", 3]], bars: null };
+  expect(rules("drug", drug)).toEqual([["by chance, 3 of 10 new", 'choose("new", 0.3, "old", 0.7)']]);
 });
 
 it("begins where nothing is changed", () => {
@@ -77,4 +84,10 @@ it("draws numbers of one measure side by side, and no others", () => {
     ["mean difference of y", [1, 2]],
     ["mean difference of x", [3]],
   ]);
+});
+
+it("quotes what a shell would take apart", () => {
+  expect(shellWord("/home/me/misscnf-studio")).toBe("/home/me/misscnf-studio");
+  expect(shellWord("second <i>")).toBe("'second <i>'");
+  expect(shellWord("it's")).toBe(`'it'"'"'s'`);
 });

@@ -499,3 +499,10 @@ def test_standard_input_has_a_name(call, given, says):
     result = call(["log-prob", "model", "-"], given)
     assert result.exit_code == 2
     assert says in result.stderr
+
+
+def test_a_long_graph_is_not_repeated_whole(call):
+    result = call(["check", "data.csv", "--graph", "age -> y; " * 1000 + "("])
+    assert result.exit_code == 2
+    assert "--graph 'age -> y; age" in result.stderr
+    assert len(result.stderr) < 400

@@ -91,3 +91,17 @@ def test_auxiliary_columns_are_checked_fitted_and_told(call, table):
         ended = call(words)
         assert ended.exit_code == 2
         assert said in ended.stderr
+
+
+def test_rows_are_drawn_and_scored_with_their_holes_or_without(call, table):
+    fit = ["fit", "lost.csv", "--graph", "dose -> y -> missing(y)", "--preset", "linear"]
+    assert call([*fit, "--out", "m"]).exit_code == 0
+    found = {}
+    for words in (["sample", "m", "--rows", "50"], ["log-prob", "m", "lost.csv"]):
+        for more in ([], ["--holes" if words[0] == "sample" else "--values-only"]):
+            assert call([*words, *more, "--out", "out.csv"]).exit_code == 0
+            found[words[0], bool(more)] = pd.read_csv("out.csv")
+    assert not found["sample", False].isna().any().any()
+    assert found["sample", True]["y"].isna().any()
+    whole, alone = (found["log-prob", asked]["log_prob"] for asked in (False, True))
+    assert (whole < alone).all()  # what was lost has a probability below one

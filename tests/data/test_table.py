@@ -145,6 +145,16 @@ def test_bad_table_is_explained(source, words):
     assert [word for word in words if word not in str(caught.value)] == []
 
 
+def test_columns_are_listed_once_for_all_nodes_without_one():
+    frame = pd.DataFrame({"q": THREE, "age": THREE})
+    with pytest.raises(InputError) as told:
+        IncompleteTable.read(frame, ["x", "agee", "w"])
+    assert str(told.value) == (
+        "node 'agee' has no column in the table (did you mean 'age'?); "
+        "nodes 'x', 'w' have no column in the table, which has 'q', 'age'."
+    )
+
+
 def test_every_node_without_a_column_is_named():
     table = pd.DataFrame({"age": THREE})
     with pytest.raises(InputError, match=r"node 'ages'.*'age'.*node 'weight'"):

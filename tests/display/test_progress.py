@@ -65,6 +65,27 @@ def test_a_pass_over_rows_says_how_many_a_second(clock, caplog):
     ]
 
 
+SENTENCE = "roughly 2 s [of] processor time"
+
+
+def test_a_sentence_is_said_once_beside_the_bar_or_in_a_log_that_is_read(caplog, capsys):
+    with ProgressBar("fitting", show=True) as bar:
+        bar.say(SENTENCE)
+    assert SENTENCE in capsys.readouterr().err  # no log is set up, as in Python by default
+    assert not caplog.records
+    caplog.set_level(logging.INFO, "misscnf")
+    with ProgressBar("fitting", show=True) as bar:
+        bar.say(SENTENCE)
+    assert SENTENCE not in capsys.readouterr().err
+    assert [record.getMessage() for record in caplog.records] == [SENTENCE]
+
+
+def test_a_sentence_is_not_printed_where_no_bar_is_wanted(capsys):
+    with ProgressBar("fitting", show=False) as bar:
+        bar.say(SENTENCE)
+    assert capsys.readouterr().err == ""
+
+
 @pytest.fixture
 def shown(monkeypatch):
     """Everything that a notebook would show, as far as IPython is asked."""
@@ -104,6 +125,17 @@ def test_a_notebook_has_a_bar_that_is_gone_at_the_end(clock, caplog, shown, show
     assert '<progress value="0.5000"' in shown[1]["text/html"]
     assert "&lt;b&gt;" in shown[1]["text/html"]
     assert not caplog.records
+
+
+def test_a_notebook_has_the_sentence_at_once_and_above_its_bar(clock, shown):
+    with ProgressBar("fitting", show=None) as bar:
+        bar.say("2 s < 3 s")
+        assert shown[0]["text/plain"] == "2 s < 3 s\nfitting"
+        clock[0] += 1.0
+        bar(1, 4)
+    assert shown[1]["text/plain"] == "2 s < 3 s\nfitting: 1 of 4"
+    assert shown[1]["text/html"].startswith("<div>2 s &lt; 3 s</div>")
+    assert shown[-1]["text/plain"] == ""
 
 
 def test_a_notebook_is_not_written_to_at_every_step(clock, shown):

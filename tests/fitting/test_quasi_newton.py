@@ -92,6 +92,20 @@ def test_a_search_that_stands_at_a_step_of_the_function_ends(whitening):
     assert evaluations(0.01) < 0.25 * evaluations(None)
 
 
+@pytest.mark.parametrize(("no_gain", "converged"), [(None, False), (1e-2, True)])
+def test_a_step_of_the_function_that_hides_next_to_nothing_is_no_failure(no_gain, converged):
+    """A quadrature is known to a thousandth of a nat: less than that to gain is a maximum."""
+    theta = point(0.0, 0.0)
+
+    def objective():
+        value = -0.5 * (theta - 0.05).square().sum()
+        value.backward()
+        return math.floor(10.0 * float(value.detach())) / 10.0
+
+    about = {"least_gain": 1e-6, "no_gain": no_gain, "whitening": np.eye(2)}
+    assert maximise([theta], objective, **about).converged == converged
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_start_that_is_no_number_fails_in_words(value):
     theta = point(5.0, 5.0)

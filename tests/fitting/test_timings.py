@@ -49,6 +49,15 @@ def test_a_fit_says_what_it_may_take_and_what_it_took(caplog, tmp_path, monkeypa
     assert MissCNF.load(tmp_path / "m").timings_ == model.timings_
 
 
+def test_a_fit_with_a_bar_says_what_it_may_take_without_a_log(capsys):
+    df = pd.DataFrame({"a": np.random.default_rng(0).normal(size=200)})
+    df["b"] = df.a + np.random.default_rng(1).normal(size=200)
+    MissCNF("a -> b", progress=True).fit(df)
+    assert "of processor time if all are lines" in capsys.readouterr().err
+    MissCNF("a -> b", progress=False).fit(df)
+    assert capsys.readouterr().err == ""
+
+
 def test_holes_edges_and_a_slow_machine_take_time(monkeypatch):
     monkeypatch.setattr(expectation_home, "pace", lambda: 1.0)
     values = torch.zeros(60_000, 3)

@@ -83,3 +83,9 @@ def test_what_a_block_refuses(text, blocks, says):
     with pytest.raises(InputError) as error:
         CausalGraph.read(text, blocks)
     assert says in str(error.value)
+
+
+def test_a_block_where_a_column_is_asked_for_is_called_one():
+    graph = CausalGraph.read("w -> t; w, t -> y", {"w": ["a", "b"]})
+    with pytest.raises(InputError, match="'w' is a block and not a column; its members are a, b"):
+        graph.refuse_intervention("w")

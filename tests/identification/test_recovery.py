@@ -136,3 +136,17 @@ def test_families_that_an_identified_loss_reaches():
     assert "reached by the modelled loss: y" in str(told)
     assert "no region without them found: y" not in str(told)
     assert shape.uncovered == ("y",)  # its shape alone identifies it: nothing is claimed
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x -> y; x -> missing(y)", "driven by x, always shown or lost only where y is lost too:"),
+        ("x -> y; missing(y)", "The loss of y is by chance alone: it is ignorable"),
+    ],
+)
+def test_an_ignorable_loss_says_what_drives_it(text, said):
+    observed = np.array([[True, True], [True, False], [True, True]])
+    graph = CausalGraph.read(text)
+    shown = np.column_stack([observed, np.ones(3, dtype=bool)])  # the indicator too
+    assert said in losses_identified(graph, shown)[0].sentence

@@ -6,7 +6,7 @@ import torch
 from misscnf.draws import derive_generator
 from misscnf.mechanisms.curve import Curve
 from misscnf.mechanisms.interactions import Interactions
-from misscnf.mechanisms.steps import log_masses_of
+from misscnf.mechanisms.steps import log_masses_of, log_odds_of
 
 
 @pytest.fixture
@@ -57,3 +57,5 @@ def test_logarithms_of_both_masses_keep_their_digits():
         below, above = log_masses_of(some)
         exact = torch.special.log_ndtr(some), torch.special.log_ndtr(-some)
         torch.testing.assert_close((below, above), exact, rtol=1e-12, atol=0.0)
+        odds = exact[0] - exact[1]
+        torch.testing.assert_close(log_odds_of(some), odds, rtol=1e-12, atol=1e-15)

@@ -63,6 +63,11 @@ def test_numbers_are_split_at_their_median_within_a_group(model):
     assert below.draws == pytest.approx(above.draws, rel=0.1)
     assert "or less" in next(iter(found.groups.effects))
     assert all("sex == 'f'" in effect.group for effect in (below, above))
+    older = model.effect("y", **ON_TREATMENT, by="age", where="age > 60", draws=20_000)
+    below, above = older.groups.effects.values()
+    assert below.draws == pytest.approx(above.draws, rel=0.1)
+    with pytest.raises(InputError, match="'sex' makes no groups to compare"):
+        model.effect("y", **ON_TREATMENT, by="sex", where="sex == 'f'")
 
 
 def test_a_line_says_that_its_groups_are_equal_by_construction(linear, model):

@@ -106,7 +106,12 @@ def test_the_same_shift_in_both_arms_and_a_grid(model):
     assert frame[1, 1] == pytest.approx(both["estimate"].iloc[0], abs=1e-12)
     assert frame[1, 1] - frame[0, 1] == pytest.approx(frame[1, 0] - frame[0, 0], abs=1e-9)
     assert grid.tipping_point is None
-    assert "of the points of the grid" in str(grid)
+    effect = frame[0, 0]
+    far = model.sensitivity(
+        "y", **ARMS, shift={"do": [0, -9 * effect], "versus": [0]}, interval=None
+    )
+    side = "above" if effect > 0 else "below"
+    assert far.told == f"The estimate is {side} zero at 50 % of the points of the grid."
     assert len(grid.plot().collections) > 0
 
 
@@ -172,6 +177,7 @@ def test_the_tipping_point_is_interpolated():
     other = line([0.5, 0.4], [1.0, 1.0])
     assert other.tipping_point is None
     assert "at every shift from 0 to 1" in other.told
+    assert line([0.5], [1.0]).told.endswith("leaves zero out at the one shift, 0.")
     assert "holds zero already" in line([-1.0, 0.5], [1.0, 1.0]).told
 
 

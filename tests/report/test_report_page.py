@@ -464,6 +464,8 @@ def test_a_hidden_cause_is_no_column_and_no_hole(tmp_path):
     assert "300 rows and 3 columns and 1 hidden cause with 0" in page
     assert "u, hidden, caused by nothing here; a, 100 % of rows, caused by u" in page
     assert "The causal graph (3 variables and 1 hidden cause, 3 arrows)" in page
+    assert "<td>never seen: integrated over</td>" in page
+    assert "not needed" not in page
 
 
 def test_what_rows_deny_of_the_graph_stands_on_the_page(tmp_path):

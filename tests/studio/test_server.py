@@ -146,7 +146,7 @@ QUESTIONS = [
     EFFECT,
     {**EFFECT, "where": "x > 1", "statistic": "median", "seed": 3},
     {"kind": "curve", "on": "y", "along": "x", "low": 0.0, "high": 0.3, "step": 0.1}
-    | {"interval": None},
+    | {"interval": None, "by": "t", "treated": True},  # left over from another kind of question
     {"kind": "sensitivity", **EFFECT, "low": 0.0, "high": 40.0, "step": 20.0, "arm": "do"},
     {"kind": "row", "row": 1, "draws": 5},
     {"kind": "row", "row": 2, "do": {"t": "1"}, "draws": 5},
@@ -202,6 +202,8 @@ def test_the_exported_commands_are_commands(asked):
     verbs += ["impute", "counterfactual"]
     assert [line.split()[1] for line in lines] == verbs
     assert "--do x=0.0:0.3:0.1" in lines[4]
+    assert "--by" not in lines[4]
+    assert "--treated" not in lines[4]
     assert "--shift=0.0:40.0:20.0 --arm do" in lines[5]
 
 

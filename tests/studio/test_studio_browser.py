@@ -232,6 +232,10 @@ def test_it_looks_as_it_should_and_keeps_up(tab, studio):
     slow = slowness()
     assert frames >= 30 / slow, f"{frames:.0f} frames a second on a machine {slow:.1f} times busy"
     print(f"{frames:.0f} frames a second, {slow:.1f} times busy")
+    tab.focus("text=Fit in")  # then by Tab to the drawing, and from node to node
+    for stop in (None, "v0", "v1"):
+        tab.keyboard.press("Tab")
+        assert tab.evaluate("document.activeElement.dataset.node") == stop
     tab.click("text=Undo")
     for width in (1024, 390):
         tab.set_viewport_size({"width": width, "height": 768})

@@ -145,6 +145,7 @@ def climb(
         whitening=_whitening(model, rows, settings) if white else None,
         steps=steps,
         least_gain=None if least_gain is None else least_gain / len(rows),
+        no_gain=None if least_gain is None else settings.solving.newton_tolerance / len(rows),
     )
 
 

@@ -52,6 +52,7 @@ def maximise(
     slope_tolerance: float = 1e-6,
     flat: float = 1e-4,
     least_gain: float | None = None,
+    no_gain: float | None = None,
 ) -> Maximum:
     """Moves parameters to the maximum of a function of them, in place.
 
@@ -69,6 +70,8 @@ def maximise(
         flat: The same where the line search ends at the limit of precision.
         least_gain: The search ends where several steps together gain less, each on average: the
             first step is a short one, and gains little wherever it starts.
+        no_gain: Where the search has to stop at a step of f, it has converged if a Newton step
+            would gain less; by default `least_gain`. Only with a whitening.
 
     Raises:
         FitError: If f or its gradient is not finite where the search starts.
@@ -80,6 +83,7 @@ def maximise(
         "gtol": slope_tolerance,
         "maxcor": memory,
     }
+    no_gain = least_gain if no_gain is None else no_gain
     search = _Search(list(parameters), objective, whitening, least_gain)
     low = np.full_like(search.origin, -np.inf) if lowest is None else np.asarray(lowest)
     high = np.full_like(search.origin, np.inf) if highest is None else np.asarray(highest)
@@ -87,12 +91,12 @@ def maximise(
         result = _minimise(search, options)
         found = search.at(search.best_point)
         if ((found >= low) & (found <= high)).all():
-            return search.end(result, flat)
+            return search.end(result, flat, no_gain)
         search.load(search.origin)
         search = _Search(search.parameters, objective, None, least_gain)
     bounds = scipy.optimize.Bounds(low - search.origin, high - search.origin)
     result = _minimise(search, options, bounds)
-    return search.end(result, flat, bounds)
+    return search.end(result, flat, None, bounds)
 
 
 class _StuckError(Exception):
@@ -190,6 +194,7 @@ class _Search:
         self,
         result: scipy.optimize.OptimizeResult,
         flat: float,
+        no_gain: float | None = None,
         bounds: scipy.optimize.Bounds | None = None,
     ) -> Maximum:
         """Leaves the parameters at the best point, and says what was found there."""
@@ -202,9 +207,9 @@ class _Search:
         at_best = bool(np.array_equal(self.best_point, result.x))
         converged = float(np.abs(slope).max(initial=0.0)) < flat
         converged |= (bool(result.success) and at_best) or self.at_rest
-        if self.least_gain is not None and self.whitening is not None:
+        if no_gain is not None:
             # the information is one in these coordinates: so much a Newton step would gain
-            converged |= bool(0.5 * (slope**2).sum() < self.least_gain)
+            converged |= bool(0.5 * (slope**2).sum() < no_gain)
         return Maximum(-self.best, -self.first, int(result.nit), converged)
 
     def at(self, point: np.ndarray) -> np.ndarray:
