@@ -1,4 +1,4 @@
-r"""Work that is done by several processes, on one machine or on a cluster, by joblib.
+r"""Work that is done by several processes, on one machine by joblib or on a cluster by dask.
 
     with workers(jobs=4):                      four processes of this machine (loky)
     with workers(cluster="tcp://head:8786"):   whoever works for this dask scheduler
@@ -9,9 +9,9 @@ it: one worker and many give the same bits. A worker that dies takes the work th
 with it; this is handed out again, and done here if workers keep dying. A cluster that is left
 without workers, or without its scheduler, is not asked again.
 
-One engine is enough. A pass over rows is a sum of parts that know nothing of each other, and lanes
-of training (`fitting.train.lanes`) meet once in many steps: joblib deals them out, on one machine
-or, through dask, on several. `torchrun` would have to start the whole program once per worker, and
+No launcher is needed. A pass over rows is a sum of parts that know nothing of each other, and
+lanes of training (`fitting.train.lanes`) meet once in many steps: joblib deals them out on one
+machine, and dask on several. `torchrun` would have to start the whole program once per worker, and
 start all of them again when one dies. Replicates and strengths take less time than workers take to
 start, and stay here (docs/many_rows.md).
 """
