@@ -15,8 +15,8 @@ through layers of 64 takes microseconds a matrix. Threads that meet after each o
 nothing on an idle machine (NHEFS: 85 s with two, 89 s with one), and on a busy one they wait for
 each other's turn: the same work took more than ten minutes beside two other processes. The same
 holds for the vectors of scipy's searches, whose BLAS has threads of its own; waiting they spin,
-and cost 40 % of a fit's processor time. Small regressions are worse: the tests of independences of a
-graph of 107 nodes took 17 s of processor time with two threads beside eight other processes, and
+and cost 40 % of a fit's processor time. Small regressions are worse: the tests of independences of
+a graph of 107 nodes took 17 s of processor time with two threads beside eight other processes, and
 0.8 s with one.
 """
 
