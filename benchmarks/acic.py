@@ -16,8 +16,8 @@ them.
 Bars: fit and interval within 90 s of processor time an instance, the 95 % interval holds the truth
 in four of five (one that is refused holds nothing), and the root mean squared error is below that
 of two rivals on the same tables: complete-case AIPW (augmented inverse probability weighting on
-rows without holes, linear and logistic regressions), and MICE (scikit-learn's IterativeImputer, five draws) followed by AIPW with
-cross-fitted random forests.
+rows without holes, linear and logistic regressions), and MICE (scikit-learn's IterativeImputer,
+five draws) followed by AIPW with cross-fitted random forests.
 """
 
 from __future__ import annotations
