@@ -14,10 +14,10 @@ five covariates and 20 % of the outcomes are hidden at random given what is show
 them.
 
 Bars: fit and interval within 90 s of processor time an instance, the 95 % interval holds the truth
-in four of five, and the root mean squared error is below that of two rivals on the same tables:
-complete-case AIPW (augmented inverse probability weighting on rows without holes, linear and
-logistic regressions), and MICE (scikit-learn's IterativeImputer, five draws) followed by AIPW with
-cross-fitted random forests.
+in four of five (one that is refused holds nothing), and the root mean squared error is below that
+of two rivals on the same tables: complete-case AIPW (augmented inverse probability weighting on
+rows without holes, linear and logistic regressions), and MICE (scikit-learn's IterativeImputer,
+five draws) followed by AIPW with cross-fitted random forests.
 """
 
 from __future__ import annotations
@@ -99,11 +99,12 @@ def ours(holed: pd.DataFrame) -> dict[str, Any]:
     model = MissCNF(graph, kinds=kinds, blocks=blocks, progress=False).fit(holed)
     fitted = time.process_time()
     effect = model.effect("y", do={"z": 1}, versus={"z": 0}, interval=0.95)
-    assert effect.interval is not None
+    lower, upper = effect.interval or (None, None)
     return {
         "estimate": effect.estimate,
-        "lower": effect.interval[0],
-        "upper": effect.interval[1],
+        "lower": lower,
+        "upper": upper,
+        "doubts": effect.doubts,
         "fit_seconds": fitted - start,
         "seconds": time.process_time() - start,
         "forms": {name: str(form) for name, form in model.forms_.items() if form.name != "line"},
@@ -184,7 +185,8 @@ def main() -> None:
     bars = {}
     if "misscnf" in names:
         mine = [one for one in found if one["part"] == "misscnf"]
-        covered = sum(one["lower"] <= one["truth"] <= one["upper"] for one in mine)
+        told = [one for one in mine if one["lower"] is not None]
+        covered = sum(one["lower"] <= one["truth"] <= one["upper"] for one in told)
         slowest = max(one["seconds"] for one in mine)
         figures |= {"covered": covered, "slowest": slowest}
         bars[f"fit and interval within {SECONDS:g} s an instance"] = slowest <= SECONDS

@@ -2,6 +2,7 @@
 
 import threading
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -9,7 +10,8 @@ from misscnf_study.losses import ampute
 from misscnf_study.worlds import load_scm
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from misscnf import MissCNF, write_report
+import misscnf.identification.checking as checking
+from misscnf import MissCNF, check, write_report
 from misscnf.draws import derive_generator
 from misscnf.model import StructuralModel
 from misscnf.threads import in_order, one_thread, row_parts, side_by_side, spawn
@@ -101,6 +103,22 @@ def test_training_has_one_thread_and_gives_the_others_back(threads):
         with one_thread():
             assert blas_threads() == {1}
         assert blas_threads() == {2}
+
+
+def test_the_small_regressions_of_a_check_and_of_a_fit_have_one_thread(monkeypatch):
+    """Two that wait for each other spin: twenty times the processor time on a busy machine."""
+    seen, real = [], checking.find_contradictions
+
+    def watched(*about):
+        seen.append(blas_threads())
+        return real(*about)
+
+    monkeypatch.setattr(checking, "find_contradictions", watched)
+    df = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 3)), columns=list("abc"))
+    with threadpool_limits(2, user_api="blas"):
+        check(df, "a -> b; c")
+        MissCNF("a -> b; c", "linear", progress=False).fit(df)
+    assert seen == [{1}, {1}]
 
 
 def blas_threads():

@@ -47,6 +47,7 @@ from misscnf.identification.settings import CheckSettings, RegionRules, Telling
 from misscnf.identification.unlikely import unlikely_values
 from misscnf.identification.words import percent, where
 from misscnf.options import change
+from misscnf.threads import one_thread
 
 if TYPE_CHECKING:
     from misscnf.data.streams import TableStream
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 __all__ = ["check", "denied_by_rows", "read_effect"]
 
 
+@one_thread()  # hundreds of small regressions
 def check(
     df: Table,
     graph: GraphLike,
@@ -336,6 +338,7 @@ def _reached_by_loss(graph: CausalGraph, recovery: Sequence[Recovery]) -> set[in
     }
 
 
+@one_thread()
 def denied_by_rows(
     graph: CausalGraph, table: IncompleteTable, settings: CheckSettings | None = None
 ) -> tuple[Contradiction, ...]:
