@@ -64,8 +64,10 @@ def log_prob(
     fitted = inputs.open_model(model, quiet=quiet)
 
     def scores(rows: pd.DataFrame, seed: int, before: int = 0) -> pd.DataFrame:
-        about = {"given": given or (), "do": arm, "holes": not values_only, "seed": seed}
-        found = fitted.log_prob(rows, **about, quality=True)
+        holes = not values_only
+        found = fitted.log_prob(
+            rows, given=given or (), do=arm, holes=holes, quality=True, seed=seed
+        )
         table = pd.DataFrame(found).reset_index(drop=True)
         table.insert(0, ".id", range(before + 1, before + len(table) + 1))
         return table
