@@ -691,8 +691,7 @@ class EffectMixin:
         sentences = tuple(line for arm in arms for line in beyond_seen(arm, self.schema_))
         hidden = [name for arm in arms for name in arm or () if name in self.graph_.latent]
         sentences += tuple(
-            f"nobody measures {name}, so that its values are in the model's own unit: 0 is its "
-            f"middle, and its noise has a standard deviation of one."
+            f"nobody measures {name}, so that {_unit(self.graph_.latent[name])}."
             for name in dict.fromkeys(hidden)
         )
         for sentence in sentences:
@@ -859,3 +858,14 @@ def check_count(name: str, value: object, least: int = 1) -> None:
         raise InputError(f"{name} is a whole number of at least {least}; got {value!r}.")
     if value >= 2**63:
         raise InputError(f"{name} is more than any memory holds; ask for fewer.")
+
+
+def _unit(classes: int | None) -> str:
+    """Says what the values of a hidden cause mean."""
+    if classes is None:
+        return (
+            "its values are in the model's own unit: 0 is its middle, and its noise has a "
+            "standard deviation of one"
+        )
+    first = "as a rule in the order of its first child"
+    return f"its classes 1 to {classes} are the model's own, {first}"

@@ -115,3 +115,14 @@ def test_bad_hidden_causes_are_refused(rows, arguments, said):
 def test_new_rows_must_not_bring_the_hidden_cause(model, rows):
     with pytest.raises(InputError, match="nobody measures it"):
         model.log_prob(rows.assign(u=1.0))
+
+
+def test_an_intervention_on_a_hidden_class_is_told_in_classes():
+    rng = np.random.default_rng(0)
+    k = rng.random(120) < 0.5
+    table = pd.DataFrame({name: 4.0 * k + rng.normal(size=120) for name in "ab"})
+    about = {"latent": {"k": 2}, "settings": {"solving.starts": 1}, "progress": False}
+    model = MissCNF("k -> a; k -> b", "linear", **about).fit(table)
+    found = model.effect("a", do={"k": 2}, versus={"k": 1})
+    assert found.estimate > 3.0  # classes are in the order of the first child
+    assert any("its classes 1 to 2 are the model's own" in note for note in found.notes)
