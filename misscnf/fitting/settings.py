@@ -406,6 +406,8 @@ class Products:
     shrunk as luck has it."""
     least_new: float = 1e-3
     """Of the size of a product, what the line does not say; with less it is the line."""
+    farthest: float = 4.0
+    """How far a product may be where no row is, in units of what the only row there would have."""
 
 
 @dataclass(frozen=True)
@@ -451,6 +453,9 @@ class Replication:
     ran off since no row has the event: enough to see what depends on them."""
     least_information: float = 1e-3
     """Information a row on a parameter at an end of its range, below which it stays there."""
+    clearly: float = 3.0
+    """Standard errors of a correlation that is none of chance: of an answer with a move of the fit
+    that a prior alone holds."""
     few_shares: float = 30.0
     """Equal shares of the sampling variance of an answer; with fewer, rows that a line passes
     through leave residuals too small to tell, and the information has its say."""

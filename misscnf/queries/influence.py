@@ -42,9 +42,6 @@ from misscnf.fitting.solve.sandwich import Information
 
 __all__ = ["Influence", "Spread", "influence_on"]
 
-CLEARLY = 3.0
-"""Standard errors of a correlation that is none of chance."""
-
 
 @dataclass(frozen=True)
 class Influence:
@@ -224,7 +221,7 @@ def _slope(moves: Tensor, answers: np.ndarray, about: Information) -> Tensor:
     size = moves.std(0).clamp(min=1e-300)
     steps = ((moves - moves.mean(0)) / size).numpy()
     together = np.abs(apart @ steps) / (len(apart) * max(float(apart.std()), 1e-300))
-    heard = ~held.numpy() | (together > CLEARLY / math.sqrt(len(apart)))
+    heard = ~held.numpy() | (together > about.settings.clearly / math.sqrt(len(apart)))
     slopes = np.zeros(steps.shape[1])
     slopes[heard], *_ = np.linalg.lstsq(steps[:, heard], apart, rcond=1e-6)
     found = torch.from_numpy(slopes).to(size) / size

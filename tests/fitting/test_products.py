@@ -137,6 +137,32 @@ def test_pairs_have_a_parent_of_few_levels_unless_noise_is_not_normal():
     assert len(_Candidates.of(other, known, 0).pair) == 9
 
 
+def test_how_far_a_product_goes_where_no_row_is():
+    """By enumeration of its corners, less a line."""
+    features = torch.tensor([[0.0, 0.0, 1.5], [1.0, 0.0, -2.0], [0.0, 1.0, 0.5]]).double()
+    centre, tilt = features.mean(0), torch.arange(8.0).double().reshape(4, 2) / 7
+    pairs = [(0, 1), (1, 2)]
+    first, second = torch.tensor(pairs).unbind(1)
+    found = _Candidates(first, second, torch.arange(2)).farthest(features, centre, tilt)
+    for number, (i, j) in enumerate(pairs):
+        corners = []
+        for a in (features[:, i].min(), features[:, i].max()):
+            for b in (features[:, j].min(), features[:, j].max()):
+                x = centre.clone()
+                x[i], x[j] = a, b
+                line = tilt[0, number] + x @ tilt[1:, number]
+                corners.append(abs((a - centre[i]) * (b - centre[j]) - line))
+        assert float(found[number]) == pytest.approx(float(max(corners)))
+
+
+def test_a_product_that_no_row_bounds_is_left_out():
+    """No product may go as far as it does with a bound of nothing: none is left."""
+    df = trial(OUTCOMES["continuous"])
+    assert MissCNF(GRAPH, progress=False).fit(df).interactions_ == ("y",)
+    bounded = MissCNF(GRAPH, settings={"products.farthest": 0.0}, progress=False).fit(df)
+    assert bounded.interactions_ == ()
+
+
 def test_completions_are_worth_their_share_of_a_row():
     df = trial(OUTCOMES["binary"], rows=40).astype(float)
     df.loc[:9, "group"] = np.nan

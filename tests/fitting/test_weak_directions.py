@@ -32,10 +32,14 @@ def fitted(strength, far=60.0, *, only_far=False):
     return model.model_, MemoryRows(model._table.values, model._table.observed)
 
 
-def drawn_information(model, rows, seed):
-    """What 32 completions say, and what they say once heavy rows are drawn finely."""
+def drawn_information(model, rows, seed, prior=0.0):
+    """What 32 completions say, and what they say once heavy rows are drawn finely.
+
+    The slope of b may have a prior as the weight of a curve has one.
+    """
     completions = Completions.draw(model, rows, 32, derive_generator(seed, "few"))
     coarse = measure_information(model, completions)
+    coarse.prior_precision[slope_of_b(model)] = prior
     generator = derive_generator(seed, "heavy")
     about = (model, rows, completions, generator)
     return coarse, by_scores_where_untold(redraw_heavy_rows(coarse, *about), *about)
@@ -104,6 +108,17 @@ def test_it_has_an_interval_and_a_flat_likelihood_has_none(one_row_speaks, nobod
     for seed in range(2):
         assert _doubt(*one_row_speaks, drawn_information(*one_row_speaks, seed)[1]) is None
         assert "open" in _doubt(*nobody_speaks, drawn_information(*nobody_speaks, seed)[1])
+
+
+@pytest.mark.filterwarnings("ignore:Unlikely value")
+def test_a_curve_that_rows_are_silent_of_is_as_wide_as_its_prior(nobody_speaks):
+    """Rows show nothing of it beyond chance; they say at most a tenth of what its prior does."""
+    at = slope_of_b(nobody_speaks[0])
+    for seed in range(2):
+        found = drawn_information(*nobody_speaks, seed, prior=2.0)[1]
+        assert _doubt(*nobody_speaks, found) is None
+        variance = torch.linalg.inv(found.matrix + found.prior.diag())[at, at]
+        assert float(variance) == pytest.approx(0.5, rel=0.1)
 
 
 @pytest.mark.filterwarnings("ignore:Unlikely value")

@@ -15,6 +15,11 @@ have to beat the line with its products (`means`).
 
 Where logits or a log-mean are meant, closed forms are not lost and any two parents have a product;
 those of two numbers are a curve's business where noise is normal.
+
+A product of levels that go together in (almost) all rows is (almost) the line. What little is left
+of it, brought to the size of one, is thousands where they do not go together: no row is there, but
+draws may be. In units of its root mean square, the only row with a combination has √N; a product
+that is far beyond at an end of its factors is left out.
 """
 
 from __future__ import annotations
@@ -80,6 +85,21 @@ class _Candidates:
         around = features - centre
         return around[:, self.first] * around[:, self.second]
 
+    def farthest(self, features: Tensor, centre: Tensor, tilt: Tensor) -> Tensor:
+        """Returns how far from zero they are where both factors end, (q,).
+
+        That is less the line `tilt` (1 + f, q), with all other features at the centre.
+        """
+        ends = torch.stack([features.amin(0), features.amax(0)]) - centre
+        number = torch.arange(len(self.pair))
+        at_centre = tilt[0] + centre @ tilt[1:]
+        along = tilt[1:][self.first, number], tilt[1:][self.second, number]
+        corners = [
+            a * b - (at_centre + along[0] * a + along[1] * b)
+            for a, b in product(ends[:, self.first], ends[:, self.second])
+        ]
+        return torch.stack(corners).abs().amax(0)
+
     def factors(self, centre: Tensor) -> Factors:
         """Returns the factors of each term."""
         found = Factors.ones(len(self.first), centre)
@@ -141,6 +161,8 @@ def _terms(
     unit = ((share * (raw - line @ tilt).square()).sum(0) / total).sqrt()
     size = ((share * raw.square()).sum(0) / total).sqrt()
     new = unit > settings.least_new * size.clamp(min=JITTER)
+    away = candidates.farthest(features, centre, tilt)
+    new &= away <= settings.farthest * math.sqrt(rows) * unit
     if not new.any():
         return None
     candidates, tilt, unit = candidates.select(new), tilt[:, new], unit[new]

@@ -158,10 +158,15 @@ def by_scores_where_untold(
     shown = squares.diag() + by_curves  # the prior of a curve is a law, that of a line a bound
     bound = (found.prior - found.prior_precision) @ directions.square()
     by_chance = errs.sum(0) + settings.least_shown * (2.0 * errs.square().sum(0)).sqrt()
-    if bool((shown < torch.maximum(by_chance, bound)).any()):
+    # where scores are no more than chance, the prior of a curve alone says how far it may go
+    silent = shown < by_chance
+    if bool((silent & (by_curves < bound)).any()) or bool((shown < bound).any()):
         return replace(found, told=False)
+    along = torch.where(silent, 0.0, along)
+    scores = scores - (scores @ directions - along) @ torch.linalg.inv(basis)[at]
+    squares = along.T @ along
     # curvature that may be right, and leaves the wider interval of the two, stays
-    stays = (drawn > noise[:, untold].sum(0).sqrt()) & (drawn < squares.diag())
+    stays = (drawn > noise[:, untold].sum(0).sqrt()) & (drawn < squares.diag()) & ~silent
     at, directions, squares = at[~stays], directions[:, ~stays], squares[~stays][:, ~stays]
     prior, white, back = found.prior.diag(), said.diag(), torch.linalg.inv(basis)
     white[at[:, None], at] = squares + directions.T @ prior @ directions
