@@ -204,9 +204,9 @@ class InputReader:
             template = template.without_ties(asked.untied)
         about = (template, asked.id, asked.time, asked.kinds, self.settings.kinds)
         panel, schema, wide = Panel.learn(given, *about, asked.varying or ())
+        graph = panel.graph(dict(zip(schema.nodes, schema.domains, strict=True)))
         if asked.progress is not False:
             logger.info("The table over time: %s", panel.summary)
-        graph = panel.graph(dict(zip(schema.nodes, schema.domains, strict=True)))
         keys = panel.unrolled().keys
         return _Source(graph, wide, panel, schema, [keys[name] for name in graph.nodes])
 
