@@ -254,7 +254,7 @@ def test_what_lost_values_would_move_is_their_share(holed):
         (lambda d: d.assign(id=d["id"].where(d["id"] != 3)), "says who, and has a hole"),
         (lambda d: d.drop(columns="week"), "time is 'week', and the table has no such column"),
         (lambda d: d.drop(columns="A"), "the graph has 'A', and the table has no such column"),
-        (lambda d: d[d["week"] == 0], "the table has 1 visits"),
+        (lambda d: d[d["week"] == 0], "the table has 1 visit;"),
     ],
 )
 def test_a_bad_panel_is_refused_in_a_sentence(spoil, words):

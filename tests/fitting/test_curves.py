@@ -308,7 +308,8 @@ def test_replicates_spread_as_the_exact_posterior_does(chosen, home, draw, monke
     monkeypatch.setattr(
         basis_home, "choose_prior", lambda *rows: found.append(choose(*rows)) or found[-1]
     )
-    monkeypatch.setattr(replicates_home, "_is_solved", lambda _: chosen == "curve")
+    solved = property(lambda _: chosen == "curve")
+    monkeypatch.setattr(replicates_home._Fit, "solved", solved)
     values, observed = pair(table(600, form=lambda a: 0.15 * np.sin(2 * a)))
     x, y = values[:, :1], values[:, 1]
     generator = torch.Generator().manual_seed(0)
