@@ -81,6 +81,19 @@ def draw_arrow(tab, cause, effect, over=None):
     tab.wait_for_selector(f"[data-from={cause}][data-to={effect}]", state="attached")
 
 
+def click_arrow(tab, selector):
+    """Clicks halfway along an arrow, which may bow: the middle of its box may lie beside it."""
+    at = tab.eval_on_selector(
+        f"{selector} .reach",
+        """arrow => {
+            const middle = arrow.getPointAtLength(arrow.getTotalLength() / 2)
+            const { x, y } = middle.matrixTransform(arrow.getScreenCTM())
+            return [x, y]
+        }""",
+    )
+    tab.mouse.click(*at)
+
+
 def verdict(tab, words):
     tab.wait_for_selector(f".verdict:has-text('{words}')")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from browsing import PATIENCE, Running, draw_arrow, go, needs_chromium, verdict
+from browsing import PATIENCE, Running, click_arrow, draw_arrow, go, needs_chromium, verdict
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 
@@ -71,7 +71,7 @@ def test_from_the_table_to_the_code(tab, studio, tmp_path):
 
     draw_by_mouse(tab)
     verdict(tab, "Not guaranteed for y")
-    tab.click("[data-from=z] .reach", force=True)
+    click_arrow(tab, "[data-from=z]")
     tab.keyboard.press("Delete")
     verdict(tab, "Nothing in these rows speaks against it")
     tab.keyboard.press("Control+z")

@@ -17,6 +17,7 @@ import pytest
 from browsing import (
     PATIENCE,
     Running,
+    click_arrow,
     draw_arrow,
     go,
     needs_chromium,
@@ -122,7 +123,7 @@ def test_from_the_wheel_to_the_number_and_back(page, table, tmp_path, outside):
     by_mouse = studio.kept["drawing"]
 
     # Without this arrow, who quits has nothing to do with age or weight: the rows deny it.
-    tab.click("[data-from=confounders][data-to=qsmk] .reach", force=True)
+    click_arrow(tab, "[data-from=confounders][data-to=qsmk]")
     tab.keyboard.press("Delete")
     verdict(tab, "The rows speak against this graph")
     tab.keyboard.press("Control+z")
