@@ -36,3 +36,22 @@ export function bend(from: Box, to: Box, others: Box[]): Point {
   }
   return bentTo(one, two, 0);
 }
+
+/** Where the line from the middle of a box towards a point leaves it, however far off or near the point is. */
+export function rim(box: Box, [x, y]: Point, gap: number): Point {
+  const [cx, cy] = middle(box);
+  const [dx, dy] = [x - cx, y - cy];
+  if (!dx && !dy) return [cx, cy];
+  const scale = Math.min((box.width / 2 + gap) / (Math.abs(dx) || 1e-9), (box.height / 2 + gap) / (Math.abs(dy) || 1e-9));
+  return [cx + dx * scale, cy + dy * scale];
+}
+
+function holds(box: Box, [x, y]: Point): boolean {
+  return x > box.x && x < box.x + box.width && y > box.y && y < box.y + box.height;
+}
+
+/** The path of an arrow from rim to rim: bent to a point, or straight where that lies in a wide box. */
+export function arrow(from: Box, to: Box, by: Point): string {
+  const straight = holds(from, by) || holds(to, by);
+  return ["M", ...rim(from, by, 1), ...(straight ? ["L"] : ["Q", ...by]), ...rim(to, by, 4)].join(" ");
+}

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { memo } from "preact/compat";
-import { bend, type Box } from "./bows";
+import { arrow, bend, type Box } from "./bows";
 import { CheckView } from "./checkview";
 import {
   addNode, blockOf, connect, disconnect, dissolveBlock, find, inTiers, lossOf, makeBlock, move, removeNode, setLatent,
@@ -45,15 +45,6 @@ const MOST_BOWED = 40;
 /** Whether a node is this end of an arrow, or a member of the block that is. */
 function inside(drawing: Drawing, name: string, end: string): boolean {
   return name === end || (drawing.blocks[end]?.includes(name) ?? false);
-}
-
-/** Where the line from the middle of a box towards a point leaves it. */
-function rim(box: Box, x: number, y: number, gap: number): [number, number] {
-  const [cx, cy] = [box.x + box.width / 2, box.y + box.height / 2];
-  const [dx, dy] = [x - cx, y - cy];
-  if (!dx && !dy) return [cx, cy];
-  const scale = Math.min((box.width / 2 + gap) / (Math.abs(dx) || 1e-9), (box.height / 2 + gap) / (Math.abs(dy) || 1e-9));
-  return [cx + dx * Math.min(1, scale), cy + dy * Math.min(1, scale)];
 }
 
 export function GraphView() {
@@ -620,7 +611,7 @@ function Canvas() {
             const [one, two] = [boxOf(drawing, cause), boxOf(drawing, effect)];
             if (!one || !two) return null;
             const by = bend(one, two, boxes.filter(([name]) => !inside(drawing, name, cause) && !inside(drawing, name, effect)).map(([, box]) => box));
-            const path = ["M", ...rim(one, ...by, 1), "Q", ...by, ...rim(two, ...by, 4)].join(" ");
+            const path = arrow(one, two, by);
             const asked = drawing.effect?.[0] === cause && drawing.effect[1] === effect;
             return (
               <EdgeShape key={`${cause}\n${effect}`} from={cause} to={effect} path={path}
