@@ -56,8 +56,10 @@ def ours(df: pd.DataFrame, question: Question, seed: int) -> Answer:
     effect = model.effect(
         question.outcome, *arms, interval=LEVEL, treated=question.treated, seed=seed
     )
-    if effect.estimate is None or effect.interval is None:
+    if effect.estimate is None:
         raise ImpossibleError("the answer is a table of probabilities")
+    if effect.interval is None:
+        raise ImpossibleError(" ".join(effect.doubts))
     return Answer(effect.estimate, *effect.interval)
 
 
