@@ -272,7 +272,8 @@ def task_16():
         code, _, _ = run(["fit", str(path), *graph, "--dates", "asked", "--preset", "linear"])
         model = MissCNF.load(Path(folder) / "model") if code == 0 else None
     kinds = {} if model is None else model.kinds_.set_index("column")["levels"].to_dict()
-    told = {"found": kinds.get("treat"), "expected": "control, trained", "refused": refused[2]}
+    said = refused[2].replace(f"{path.parent}/", "")  # a folder of this run alone
+    told = {"found": kinds.get("treat"), "expected": "control, trained", "refused": said}
     return told, refused[0] == 2 and kinds.get("treat") == "control, trained"
 
 
