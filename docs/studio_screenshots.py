@@ -84,6 +84,8 @@ def take_all(tab: Page) -> None:
     tab.set_viewport_size({"width": 390, "height": 844})
     go(tab, "Graph")
     tab.click("text=Fit in")
+    tab.wait_for_selector(".verdict.fine")
+    tab.wait_for_selector(".check[aria-busy=false]")
     photograph(tab, "phone", whole=True)
 
 

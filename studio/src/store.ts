@@ -250,6 +250,7 @@ class Store {
   /** Saves before something is asked about what is drawn. */
   async settled(): Promise<void> {
     window.clearTimeout(this.timer);
+    this.look(); // as the timer would have
     while (this.saving) await new Promise((done) => setTimeout(done, 20));
     await this.save();
     if (this.state.conflict) throw new Error("the drawing was changed in another tab: choose above which of the two to keep.");
