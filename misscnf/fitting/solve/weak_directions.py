@@ -23,8 +23,8 @@ outer product has the same expectation under the model (Berndt, Hall, Hall and H
     vᵀ A v ≈ Σ_i (s_i · v)².
 
 It needs far fewer draws, since a score errs by vᵀ V_i v / K only. What does not stand out of that
-is not told from a flat likelihood. Along a curve its prior then speaks alone: rows are taken to say
-nothing, and replicates are as wide as the prior. Anything else is refused.
+is not told from a flat likelihood. Along a curve its prior then speaks alone: rows are taken to
+say nothing, and replicates are as wide as the prior. Anything else is refused.
 """
 
 from __future__ import annotations
